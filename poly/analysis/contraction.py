@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import islpy as isl
 
-from codegen.expr import Binary, Const, Expr, Load, Unary, walk
+from codegen.expr import Binary, Const, Expr, Load, Unary, loads, walk
 from poly.analysis.dependences import dependences
 from poly.ir.instances import coordinates, loop_values
 from poly.ir.layout import step
@@ -41,6 +41,12 @@ class Contraction:
 
 def recognise(nest: Nest, statement: Statement) -> Contraction | None:
     """The statement as a contraction; None if it is not one, or if its sums must keep their order."""
+    found = formed(nest, statement)
+    return None if found is None or feeds_itself(nest, statement) else found
+
+
+def formed(nest: Nest, statement: Statement) -> Contraction | None:
+    """The same for a statement whose instances may depend on each other, as long as no tile has two that do."""
     if statement.op != "+" or not nest.reassociate:
         return None
     factors = _factors(statement.expr)
@@ -50,14 +56,25 @@ def recognise(nest: Nest, statement: Statement) -> Contraction | None:
         return None
     if not all(index.is_affine for load in (statement.target, *operands) for index in load.indices):
         return None
-    if any(load.array == statement.target.array for load in operands) and _feeds_itself(nest, statement):
-        return None
     if any(not _is_scalar(nest, f) for f in others):
         return None
     dtypes = {nest.array(load.array).dtype for load in (statement.target, *operands)}
     if len(dtypes) != 1 or not next(iter(dtypes)).is_float:
         return None
     return _oriented(nest, _with_roles(statement, operands[0], operands[1], _product(others)))
+
+
+def feeds_itself(nest: Nest, statement: Statement, within: Iterable[isl.PwAff] = ()) -> bool:
+    """Whether instances that agree in the functions `within` depend on each other beyond the reduction.
+
+    A tile runs its instances in any order, so no two of them may.
+    """
+    if not any(load.array == statement.target.array for load in loads(statement.expr)):
+        return False
+    held = loop_values(statement.domain, within)
+    together = held.apply_range(held.reverse())
+    own = (d.relation for d in dependences(nest).binding if d.source == d.sink == statement.name)
+    return any(not relation.intersect(together).is_empty() for relation in own)
 
 
 def distinct(statement: Statement, apart: Iterable[isl.PwAff]) -> bool:
@@ -90,11 +107,6 @@ def overlapping(statement: Statement, counted: Sequence[str]) -> tuple[str, ...]
 def _others(statement: Statement, iterators: Collection[str]) -> list[isl.PwAff]:
     """The statement's other iterators, as functions."""
     return [c for name, c in coordinates(statement.domain, statement.iterators).items() if name not in iterators]
-
-
-def _feeds_itself(nest: Nest, statement: Statement) -> bool:
-    """Whether instances depend on each other beyond the reduction, so that the statement is not a contraction."""
-    return any(d.source == d.sink == statement.name for d in dependences(nest).binding)
 
 
 def _factors(expr: Expr) -> list[Expr]:

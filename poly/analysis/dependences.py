@@ -19,10 +19,11 @@ from __future__ import annotations
 
 import warnings
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
+from itertools import product
 from typing import Literal
 
 import islpy as isl
@@ -114,13 +115,48 @@ def dependences(nest: Nest) -> Dependences:
     key = id(nest)
     if key not in _known or _known[key][0]() is not nest:
         analysed = _analyse(checked_nest(nest))
-        _known[key] = weakref.ref(nest, lambda _: _known.pop(key, None)), analysed
+        _keep(nest, analysed)
         if analysed is not None and analysed.rough:
             warnings.warn(f"the dependences of {nest.name}: {ROUGH}.", CostWarning, stacklevel=2)
     found = _known[key][1]
     if found is None:
         raise TooCostly
     return found
+
+
+def _keep(nest: Nest, found: Dependences | None) -> None:
+    key = id(nest)
+    _known[key] = weakref.ref(nest, lambda _: _known.pop(key, None)), found
+
+
+def divide(whole: Nest, parted: Nest, first: str, second: str) -> None:
+    """Keep the dependences of a nest as those of one in which some instances of `first` are the statement `second`.
+
+    They are the same pairs, so that no analysis is needed.
+    """
+    found = dependences(whole)
+    domains = [parted.statement(name).domain for name in (first, second)]
+
+    def divided(given: tuple[Dependence, ...]) -> tuple[Dependence, ...]:
+        return tuple(part for dependence in given for part in _divided(dependence, first, domains))
+
+    _keep(parted, replace(found, items=divided(found.items), races=divided(found.races)))
+
+
+def _divided(dependence: Dependence, name: str, domains: Sequence[isl.Set]) -> Iterator[Dependence]:
+    """The pairs of a dependence, by the domains that a statement now has."""
+    sources, sinks = (domains if end == name else [None] for end in (dependence.source, dependence.sink))
+    for source, sink in product(sources, sinks):
+        relation = dependence.relation
+        if source is not None:
+            relation = relation.intersect_domain(source.set_tuple_name(name))
+            relation = relation.set_tuple_name(isl.dim_type.in_, source.get_tuple_name())
+        if sink is not None:
+            relation = relation.intersect_range(sink.set_tuple_name(name))
+            relation = relation.set_tuple_name(isl.dim_type.out, sink.get_tuple_name())
+        if not relation.is_empty():
+            first, second = (relation.get_tuple_name(end) for end in (isl.dim_type.in_, isl.dim_type.out))
+            yield replace(dependence, source=first, sink=second, relation=relation)
 
 
 def vector(values: tuple[int, ...]) -> str:

@@ -5,10 +5,10 @@
       for k:                      ->      …tiles, copies and the microkernel of the second statement
         C[i, j] += A[i, k] * B[k, j]
 
-Other loops are interchanged for contiguous accesses, fused, parallelised, tiled over time steps, interleaved and
-vectorised, by every rule that applies, at its usual values. Each transformation is a step of a schedule and is checked.
-Where microkernels are expected to take longer than these rules without them, as for a contraction of three steps or a
-depthwise convolution, there are none.
+Factorisations run in blocks, so that most of their work is a contraction. Other loops are interchanged for contiguous
+accesses, fused, parallelised, tiled over time steps, interleaved and vectorised, by every rule that applies, at its
+usual values. Each transformation is a step of a schedule and is checked. Where microkernels are expected to take longer
+than these rules without them, as for a contraction of three steps or a depthwise convolution, there are none.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from microkernels.opencl_isa import is_gpu
 from poly.autoschedule.rules.blocks import lines
+from poly.autoschedule.rules.factorisations import usual_factorisation
 from poly.autoschedule.rules.form import Form, with_known_sizes
 from poly.autoschedule.rules.grain import in_groups
 from poly.autoschedule.rules.lanes import in_lanes
@@ -36,7 +37,7 @@ from poly.model.schedules import ScheduleModel
 from poly.model.work import LOAD
 from poly.schedules.schedule import Schedule, schedule
 
-AFFORDABLE = 6_000_000
+AFFORDABLE = 9_000_000
 """The number of isl operations allowed for choosing a schedule: a few seconds."""
 
 
@@ -103,4 +104,5 @@ def usual_loops(nest: Nest, target: Target) -> Form:
     form = usual_time_tiles(usual_sharing(usual_order(nest), target.threads), target.caches)
     for rule in (lines, interleaved):
         form = rule(form) or form
-    return in_groups(in_lanes(form), target.isa)
+    loops = in_groups(in_lanes(form), target.isa)
+    return usual_factorisation(nest, target, loops) or loops

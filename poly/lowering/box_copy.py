@@ -24,7 +24,7 @@ from codegen.integer import Affine
 from codegen.names import another
 from codegen.program import Buffer, Workspace
 from microkernels.isa import ISA
-from poly.analysis.contraction import recognise
+from poly.analysis.contraction import formed
 from poly.ir.instances import Instances, coordinate, loop_values
 from poly.ir.nest import Array, Nest, Statement
 from poly.ir.sets import own_names
@@ -84,7 +84,7 @@ def boxed_reads(written: Nest, nest: Nest, node: Copy) -> dict[str, tuple[Load, 
 
 def _operand(nest: Nest, statement: Statement, role: str) -> Load | None:
     """The operand of a contraction in a role; None if the statement is not a contraction."""
-    contraction = recognise(nest, statement)
+    contraction = formed(nest, statement)
     if contraction is None:
         return None
     return contraction.left if role == "left" else contraction.right

@@ -15,7 +15,7 @@ from codegen.names import c_name
 from codegen.program import Instructions, Workspace
 from microkernels.ctext import GLOBAL, Space, Spaces
 from microkernels.kernel import LEVELS
-from poly.analysis.contraction import Contraction, exchange, recognise
+from poly.analysis.contraction import Contraction, exchange, formed
 from poly.ir.coordinates import Coordinates
 from poly.ir.instances import Instances
 from poly.ir.layout import offset
@@ -126,7 +126,7 @@ def absorbed(nest: Nest, micro: Micro) -> Contraction:
 
     Its accesses are those of the statement in `nest`, which are others once a copy serves them.
     """
-    contraction = recognise(nest, nest.statement(micro.statement))
+    contraction = formed(nest, nest.statement(micro.statement))
     assert contraction is not None, "a microkernel stands for a contraction"
     return exchange(contraction) if micro.exchanged else contraction
 

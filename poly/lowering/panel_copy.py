@@ -6,7 +6,7 @@ reduction: `panel[step * width + lane]`. Lanes beyond the operand's edge are zer
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import starmap
 from typing import Literal
@@ -167,6 +167,27 @@ def _source(nest: Nest, node: Copy, micro: Micro, outer: Loops, between: tuple[B
     return PanelSource(
         role, statement, operand(nest, access, coordinates), dtype, width, lanes, micro.reduce, numbering
     )
+
+
+def starts_alike(nest: Nest, node: Copy, micro: Micro, outer: Loops, between: tuple[Band, ...]) -> bool:
+    """Whether every tile begins where its panel begins, in the lanes and in the steps of the reduction.
+
+    A panel is made for all tiles that read it. In a triangle, one of these may begin further on.
+    """
+    source = _source(nest, node, micro, outer, between)
+    statement = source.statement
+    tile, panel = (
+        Instances("alike", statement.domain, (*outer, *_functions(bands, statement)))
+        for bands in (between, source.numbering)
+    )
+
+    def same(number: Callable[[Instances, isl.PwAff], isl.PwAff], band: Band) -> bool:
+        function = band.function(statement.name)
+        one, other = (i.groups.apply_range(isl.Map.from_pw_aff(number(i, function))) for i in (tile, panel))
+        return bool(one.is_equal(other))
+
+    begun = all(same(Instances.low, band) for band in (source.lanes, *source.reduce) if band is not None)
+    return begun and all(same(Instances.count, band) for band in source.reduce[1:])
 
 
 def _iterators_of_lanes(statement: Statement, lanes: Band | None) -> frozenset[str]:

@@ -6,20 +6,24 @@ to the compilation: its instruction set, its memories and their sizes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import product
 
+import islpy as isl
+
+from codegen.expr import Load, loads
 from microkernels.contract import Side
 from microkernels.kernel import Microkernel, OuterProduct
+from poly.analysis.contraction import formed
 from poly.errors import ScheduleError
-from poly.ir.instances import Instances
-from poly.ir.nest import Nest
-from poly.ir.tree import Band, Copy, Micro, Node, Sequence, walk
+from poly.ir.instances import Instances, loop_values
+from poly.ir.nest import Nest, Statement
+from poly.ir.tree import Band, Copy, Micro, Node, Sequence, statements, walk
 from poly.lowering.box_copy import boxed_reads, reading_kernels
 from poly.lowering.calls import Operand, inner_bands, taken_bands
 from poly.lowering.ctext import constants
-from poly.lowering.panel_copy import Loops, role_of
+from poly.lowering.panel_copy import Loops, role_of, starts_alike
 from poly.lowering.tile import checked_operands
 
 
@@ -28,7 +32,15 @@ class _Above:
     """The loops above a node, and the operands (statement and role) that copies above it lay out in panels."""
 
     bands: tuple[Band, ...] = ()
-    panels: frozenset[tuple[str, str]] = frozenset()
+    panels: Mapping[tuple[str, str], _Packed] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Packed:
+    """A copy, and the number of loops around it."""
+
+    node: Copy
+    depth: int
 
 
 def check_makeable(nest: Nest, tree: Node) -> None:
@@ -49,12 +61,40 @@ def _check(nest: Nest, node: Node, above: _Above) -> None:
         case Band(body=body):
             _check(nest, body, replace(above, bands=(*above.bands, node)))
         case Copy(body=body):
-            _check(nest, body, replace(above, panels=above.panels | _panels(nest, node, above)))
+            _check_unchanged(nest, node, above.bands)
+            _check(nest, body, replace(above, panels={**above.panels, **_panels(nest, node, above)}))
         case Micro() if not nest.statement(node.statement).domain.is_empty():
             _check_kernel(nest, node, above)
 
 
-def _panels(nest: Nest, node: Copy, above: _Above) -> set[tuple[str, str]]:
+def _check_unchanged(nest: Nest, node: Copy, around: tuple[Band, ...]) -> None:
+    """Refuse a copy of elements that the loops below it write, since what reads it would miss the new values."""
+    below = [nest.statement(name) for name in statements(node)]
+    written = [_touched(s, around, s.target) for s in below if s.target.array == node.array]
+    if not written:
+        return
+    readers = [s for s in below if node.statement in (None, s.name)]
+    copied = [_touched(s, around, load) for s in readers for load in _served(nest, s, node)]
+    if any(not one.intersect(other).is_empty() for one, other in product(copied, written)):
+        raise ScheduleError(
+            f"pack({node.array}): the same loops write {node.array}; only what is read alone can be copied."
+        )
+
+
+def _served(nest: Nest, statement: Statement, node: Copy) -> list[Load]:
+    """The reads of a statement that a copy may serve; one with a role serves operands, never the sum."""
+    of_operands = node.role is not None and formed(nest, statement) is not None
+    reads = loads(statement.expr) if of_operands else statement.reads
+    return [load for load in reads if load.array == node.array]
+
+
+def _touched(statement: Statement, around: Iterable[Band], access: Load) -> isl.Map:
+    """The elements that a statement accesses, by the values of the loops around."""
+    values = loop_values(statement.domain, (band.function(statement.name) for band in around))
+    return values.reverse().apply_range(statement.relation(access))
+
+
+def _panels(nest: Nest, node: Copy, above: _Above) -> dict[tuple[str, str], _Packed]:
     """The operand that a copy lays out in panels; empty for a copy that is a box."""
     micros = reading_kernels(nest, node)
     if not micros:
@@ -63,7 +103,7 @@ def _panels(nest: Nest, node: Copy, above: _Above) -> set[tuple[str, str]]:
                 f"pack({node.array}, role={node.role}): no contraction reads {node.array} as its {node.role} operand "
                 "here. Remedy: leave role out."
             )
-        return set()
+        return {}
     micro = micros[0]
     kernel = micro.kernel
     if kernel.in_place or kernel.by_group:
@@ -81,7 +121,7 @@ def _panels(nest: Nest, node: Copy, above: _Above) -> set[tuple[str, str]]:
             f"pack({node.array}): the microkernel of {micro.statement} reads a copy of {node.array} already. "
             "Remedy: pack it once."
         )
-    return {panel}
+    return {panel: _Packed(node, len(above.bands))}
 
 
 def _check_panel(node: Copy, kernel: Microkernel, role: Side) -> None:
@@ -110,6 +150,20 @@ def _check_kernel(nest: Nest, node: Micro, above: _Above) -> None:
             twice = side != "output" and left.array == right.array
             which = f"{operand.array}, role={side}" if twice else operand.array
             _check_contiguous(nest, node, loops, side, operand, which)
+        else:
+            _check_starts(nest, node, above, above.panels[node.statement, side])
+
+
+def _check_starts(nest: Nest, node: Micro, above: _Above, packed: _Packed) -> None:
+    """Refuse a panel that begins before a tile which reads it."""
+    outer = tuple((band.name, band.function(node.statement)) for band in above.bands[: packed.depth])
+    between = above.bands[packed.depth :]
+    if not starts_alike(nest, packed.node, node, outer, between):
+        array = packed.node.array
+        raise ScheduleError(
+            f"pack({array}): some tiles of {node.statement} begin further on than the panel of {array} that they read. "
+            f"Remedy: pack({array}) at loop {above.bands[-1].name}, or leave this step out."
+        )
 
 
 def _check_strides(node: Micro, operands: Iterable[Operand], bands: Iterable[Band]) -> None:

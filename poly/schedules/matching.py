@@ -17,7 +17,7 @@ from microkernels.catalogue import find
 from microkernels.contract import Side
 from microkernels.errors import plain
 from microkernels.kernel import Microkernel, TileKernel
-from poly.analysis.contraction import Contraction, distinct, exchange, recognise
+from poly.analysis.contraction import Contraction, distinct, exchange, feeds_itself, formed
 from poly.analysis.dependences import dependences
 from poly.errors import ScheduleError
 from poly.ir.coordinates import linear
@@ -76,7 +76,7 @@ def insert(nest: Nest, tree: Node, name: str, statement: str | None = None, init
 def _chosen(nest: Nest, tree: Node, kernel: str, statement: str | None) -> tuple[Statement, Contraction]:
     leaves = {node.statement for node in walk(tree) if isinstance(node, Leaf)}
     for candidate in nest.statements:
-        contraction = recognise(nest, candidate)
+        contraction = formed(nest, candidate)
         if contraction is not None and candidate.name in leaves and statement in (None, candidate.name):
             return candidate, contraction
     what = f"{plain(statement)} is not" if statement else f"no statement of {nest.name} is"
@@ -118,7 +118,10 @@ def _absorb(statement: Statement, contraction: Contraction, bands: list[Band], k
 
 def _misfit(nest: Nest, tree: Node, statement: Statement, contraction: Contraction, micro: Micro) -> str | None:
     """Why the loops do not fit the kernel; None if they do."""
-    held = (*_around(tree, statement, micro), *((band.name, band.function(statement.name)) for band in micro.reduce))
+    around = _around(tree, statement, micro)
+    if feeds_itself(nest, statement, [function for _, function in around]):
+        return _fed(statement, micro)
+    held = (*around, *((band.name, band.function(statement.name)) for band in micro.reduce))
     if not distinct(statement, [function for _, function in held]):
         return _overlap(statement, contraction, micro)
     laid_out = _layout_misfit(nest, statement, contraction, micro, tree)
@@ -130,6 +133,15 @@ def _around(tree: Node, statement: Statement, micro: Micro) -> tuple[tuple[str, 
     path = [entry for entry in paths(tree)[statement.name] if isinstance(entry, Band)]
     outer = [band for band in path if not any(band is taken for taken in inner_bands(micro))]
     return tuple((band.name, band.function(statement.name)) for band in outer)
+
+
+def _fed(statement: Statement, micro: Micro) -> str:
+    inside = ", ".join(band.name for band in inner_bands(micro))
+    return (
+        f"microkernel({micro.kernel}): in a tile, iterations of {inside} read elements of {statement.target.array} "
+        f"that others of {statement.name} write, and a tile runs them in any order. Remedy: tile the loops such that "
+        "no tile has both, or part the statement first."
+    )
 
 
 def _overlap(statement: Statement, contraction: Contraction, micro: Micro) -> str:

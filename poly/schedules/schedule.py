@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from inspect import signature
 from typing import Any
 
-from microkernels.errors import plain, shown
+from microkernels.errors import shown
 from poly.checks import checked_text, is_collection
 from poly.errors import ScheduleError
 from poly.ir.budget import CALL, limited
@@ -27,6 +27,7 @@ from poly.schedules.steps import (
     KINDS,
     STEPS,
     Distribute,
+    Enclose,
     Flatten,
     Fuse,
     Groups,
@@ -48,6 +49,8 @@ from poly.schedules.steps import (
     call_text,
 )
 from poly.schedules.steps.base import check_names
+from poly.schedules.steps.formulas import Formula
+from poly.schedules.steps.part import needs
 
 
 @dataclass(frozen=True, repr=False)
@@ -213,10 +216,11 @@ class Schedule:
         """
         return self.apply([Fuse(first, second, at)])
 
-    def distribute(self, loop: str, behind: str | None = None) -> Schedule:
+    def distribute(self, loop: str, behind: str | None = None, last: str | None = None) -> Schedule:
         """Split a loop's body into one loop for each of its parts, called `i`, `i_2`, `i_3`, …
 
         With `behind`, the name of a statement, there are two loops: one up to that statement, and one for the rest.
+        With `last`, there are two as well: the second is for that statement alone, wherever it is.
 
         Before:
 
@@ -235,7 +239,43 @@ class Schedule:
 
         Also called loop fission. TVM: `loop_partition` comes close. loopy: `duplicate_inames`.
         """
-        return self.apply([Distribute(loop, behind)])
+        return self.apply([Distribute(loop, behind, last)])
+
+    def enclose(self, loop: str, /, at: str | None = None, **values: str) -> Schedule:
+        """Put a new loop around statements, each of which runs at the iterations that a formula gives.
+
+        The loop is around the largest part of the tree that has exactly these statements; with `at`, of that loop's
+        body. A formula has the statement's iterators, sizes and integers, `+ - *`, and `//` and `%` by an integer.
+
+        Before:
+
+            >>> print(schedule(solve))
+            for i in range(N):
+                for j in range(i):
+                    x[i] += -(L[i, j] * x[j])
+                x[i] = x[i] / L[i, i]
+
+        After, each block of `x` is finished before it is used for all others:
+
+            >>> print(schedule(solve).enclose("block", S0="j // 8", S1="i // 8"))
+            for block in range((N + 7) // 8):
+                for i in range(8*block, N):
+                    for j in range(8*block, min(8*block + 8, i)):
+                        x[i] += -(L[i, j] * x[j])
+                    if 8*block + 7 >= i:
+                        x[i] = x[i] / L[i, i]
+
+        Where it would run an iteration too early:
+
+            >>> schedule(solve).enclose("k", S0="i", S1="0")  # doctest: +NORMALIZE_WHITESPACE
+            Traceback (most recent call last):
+                ...
+            poly.errors.ScheduleError: enclose(k, S0=i, S1=0) is illegal: S0[1, 0] must run before S1[1] (flow on x,
+                with N = 2).
+
+        isl: `insert_partial_schedule`. Halide, TVM and loopy have no equivalent.
+        """
+        return self.apply([Enclose(loop, tuple((name, Formula(text)) for name, text in values.items()), at)])
 
     def skew(self, loop: str, by: str, factor: int = 1) -> Schedule:
         """Skew a loop: it counts itself plus `factor` times another loop.
@@ -490,11 +530,12 @@ class Schedule:
         """
         return self.apply([Pack(array, at, statement, role, memory, pad, buffers)])
 
-    def part(self, statement: str, /, **size: int) -> Schedule:
+    def part(self, statement: str, /, where: str | None = None, into: str | None = None, **size: int) -> Schedule:
         """Part a statement in two: the instances that need results of their own block of a loop, and all others.
 
         The others keep the name and come first; the instances that need their block are called `S_near`. The schedule's
-        nest has both statements.
+        nest has both statements. Instead of a loop and the size of its blocks, `where` gives a condition for the
+        instances of the second statement, and `into` its name.
 
         Before:
 
@@ -514,12 +555,22 @@ class Schedule:
                     x[i] += -(L[i, j] * x[j])
                 x[i] = x[i] / L[i, i]
 
+        By a condition:
+
+            >>> print(schedule(solve).part("S0", where="i // 8 == j // 8", into="S2"))
+            for i in range(N):
+                for j in range(i - i % 8):
+                    x[i] += -(L[i, j] * x[j])
+                for j in range(i - i % 8, i):
+                    x[i] += -(L[i, j] * x[j])
+                x[i] = x[i] / L[i, i]
+
         Also called index set splitting. Halide: `specialize` comes close. TVM and loopy have no equivalent.
         """
-        if len(size) != 1:
-            raise ScheduleError(f"part({plain(statement)}) needs one loop and the size of its blocks, such as i=8.")
-        ((loop, number),) = size.items()
-        return self.apply([Part(statement, loop, number)])
+        if len(size) > 1:
+            raise needs(statement)
+        loop, number = next(iter(size.items()), (None, 1))
+        return self.apply([Part(statement, loop, number, None if where is None else Formula(where), into)])
 
     def microkernel(self, kernel: str, statement: str | None = None, initial: str | None = None) -> Schedule:
         """Replace the innermost loops of a contraction by a hand-tuned kernel, such as `gemm_avx512_6x64`.

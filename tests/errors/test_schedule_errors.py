@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import doc_nests
 import pytest
-from doc_nests import chain, copy, dot, late, matmul, wave
+from doc_nests import chain, copy, dot, late, matmul, solve, wave
 
 import poly
 from poly import ScheduleError, f64, i64, schedule
@@ -141,6 +141,34 @@ def refused(make) -> str:
         (lambda: schedule(chain).fuse("S0", "S1", at="j"), "loop j is not around S0."),
         (lambda: schedule(sums).fuse("S0", "S1", at="i"), "loop i is already around both S0 and S1."),
         (lambda: schedule(chain).distribute("i"), "loop i holds one statement only: there is nothing to distribute."),
+        (
+            lambda: schedule(chain).fuse("S0", "S1", at="i").distribute("i", last="S0"),
+            "distribute(i, last=S0) is illegal: S0[0] must run before S1[0] (flow on X, with N = 1).",
+        ),
+        (
+            lambda: schedule(solve).distribute("j", last="S0"),
+            "loop j does not hold S0 and others. Statements there: S0.",
+        ),
+        (
+            lambda: schedule(solve).distribute("i", behind="S0", last="S0"),
+            "distribute(i): behind and last exclude each other. Remedy: two steps.",
+        ),
+        (
+            lambda: schedule(solve).pack("L", at="i").distribute("i", last="S0"),
+            "loop i holds a copy of L. Remedy: distribute before pack.",
+        ),
+        (
+            lambda: schedule(solve).enclose("k", S0="i // 8", S1="i // 16"),
+            "enclose(k, S0=i // 8, S1=i // 16) is illegal: S0[8, 0] must run before S1[8] (flow on x, with N = 9).",
+        ),
+        (
+            lambda: schedule(solve).enclose("k", at="j", S1="i"),
+            "enclose(k): no part of the loops has exactly the statements S1. Statements in loop j: S0.",
+        ),
+        (
+            lambda: schedule(solve).enclose("j", S0="i", S1="i"),
+            "enclose(j): there is a loop j already. Remedy: another name.",
+        ),
         (
             lambda: schedule(chain).interchange("i", "j"),
             "loops i and j are not nested in each other. Remedy: fuse them first.",

@@ -222,6 +222,7 @@ class Drawing:
             "flatten": (4, self._flatten),
             "fuse": (6, self._fuse),
             "distribute": (4, self._distribute),
+            "enclose": (3, self._enclose),
             "skew": (6, self._skew),
             "shift": (6, self._shift),
             "reverse": (5, lambda m: Step("reverse", (self._loop(m),))),
@@ -285,8 +286,19 @@ class Drawing:
         return Step("fuse", (self._statement(made), self._statement(made)), (("at", self._loop(made)),))
 
     def _distribute(self, made: Schedule) -> Step:
-        behind = (("behind", self._statement(made)),) if self.rng.random() < 0.3 else ()
-        return Step("distribute", (self._loop(made),), behind)
+        draw = self.rng.random()
+        named = () if draw > 0.5 else (("behind" if draw < 0.3 else "last", self._statement(made)),)
+        return Step("distribute", (self._loop(made),), named)
+
+    def _enclose(self, made: Schedule) -> Step:
+        inside = statements(self.rng.choice(bands(made.tree) or [made.tree]))
+        return Step("enclose", ("around",), tuple((name, self._formula(made, name)) for name in inside))
+
+    def _formula(self, made: Schedule, statement: str) -> str:
+        """An iterator or its block, mostly."""
+        rng = self.rng
+        name = rng.choice([*made.nest.statement(statement).iterators, *made.nest.integers, str(self._offset())])
+        return rng.choice((name, f"{name} // {self._size()}", f"{name} - {name} % {self._size()}", f"1 - {name}"))
 
     def _skew(self, made: Schedule) -> Step:
         factor = (("factor", self._offset()),) if self.rng.random() < 0.4 else ()
@@ -325,6 +337,10 @@ class Drawing:
         return Step("pack", (array,), tuple(named))
 
     def _part(self, made: Schedule) -> Step:
+        if self.rng.random() < 0.5:
+            name, op = self._statement(made), self.rng.choice(("<", "==", ">="))
+            condition = f"{self._formula(made, name)} {op} {self._formula(made, name)}"
+            return Step("part", (name,), (("where", condition), ("into", self.rng.choice(("T", "U", name)))))
         return Step("part", (self._statement(made),), ((self._loop(made), self._size()),))
 
     def _microkernel(self, made: Schedule) -> Step:

@@ -21,7 +21,8 @@ from poly.analysis.bounds import check
 from poly.compiled import translate
 from poly.frontends.python import parse_text
 from poly.frontends.source import Source
-from poly.ir.tree import bands
+from poly.ir.edits import find_loop
+from poly.ir.tree import bands, statements
 
 PRODUCTS = (
     "mk,kn->mn",
@@ -126,6 +127,9 @@ STEPS: tuple[Step, ...] = (
     lambda s, r, loops: s.vectorize(r.choice(loops)),
     lambda s, r, loops: s.fuse(r.choice(_statements(s)), r.choice(_statements(s)), at=r.choice(loops)),
     lambda s, r, loops: s.distribute(r.choice(loops)),
+    lambda s, r, loops: s.distribute(r.choice(loops), last=r.choice(_statements(s))),
+    lambda s, r, loops: s.enclose("k_block", **{name: _formula(s, r, name) for name in _inside(s, r.choice(loops))}),
+    lambda s, r, loops: s.part(n := r.choice(_statements(s)), f"{_formula(s, r, n)} < {_formula(s, r, n)}", "T"),
     lambda s, r, loops: s.skew(r.choice(loops), by=r.choice(loops), factor=r.choice([-1, 1, 2])),
     lambda s, r, loops: s.shift(r.choice(loops), by=r.randint(-3, 3)),
     lambda s, r, loops: s.reverse(r.choice(loops)),
@@ -135,6 +139,14 @@ STEPS: tuple[Step, ...] = (
 
 def _statements(made: Schedule) -> list[str]:
     return [statement.name for statement in made.nest.statements]
+
+
+def _inside(made: Schedule, loop: str) -> tuple[str, ...]:
+    return statements(find_loop(made.tree, loop))
+
+
+def _formula(made: Schedule, random: Random, statement: str) -> str:
+    return f"{random.choice([*made.nest.statement(statement).iterators, '5'])} // {random.choice(BLOCKS)}"
 
 
 def _arrays(made: Schedule) -> list[str]:

@@ -31,15 +31,16 @@ def test_an_accepted_schedule_computes_the_same_and_a_refused_step_has_a_true_wi
         except ScheduleError as error:
             if "is illegal" in str(error):
                 check_witness(made, step, str(error))
-    check_same_result(made)
+    check_same_result(nest, made)
     assert repr(Schedule.from_json(nest, made.to_json())) == repr(made)
     assert repr(eval(repr(made), {"schedule": schedule, nest.name: nest})) == repr(made)
 
 
-def check_same_result(made: Schedule) -> None:
+def check_same_result(written: Nest, made: Schedule) -> None:
     """In order, with every marked loop backwards, and with no element shared by two iterations of a parallel loop."""
     nest, tree = fixed(made.nest, made.tree, VALUE_OF_N)
-    expected = execute(nest, run_order(nest, nest.tree))
+    reference, order = fixed(written, written.tree, VALUE_OF_N)
+    expected = execute(reference, run_order(reference, order))
     assert execute(nest, run_order(nest, tree)) == expected
     marked = frozenset(band.name for band in bands(tree) if band.parallel or band.vectorize)
     assert execute(nest, run_order(nest, tree, marked)) == expected

@@ -58,7 +58,8 @@ def caller(program: Program, threading: Threading, before: str = "") -> Caller:
 
 def program_of(nest: Nest, threads: int = 4) -> Program:
     """The nest in its default schedule for several threads."""
-    return lower(nest, followed(nest, host(), threads, None).tree, host())
+    made = followed(nest, host(), threads, None)
+    return lower(made.nest, made.tree, host())
 
 
 def arrays_of(program: Program, sizes: Mapping[str, int]) -> list[Any]:

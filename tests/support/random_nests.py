@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import islpy as isl
 from hypothesis import strategies as st
 
 from poly import f64, sizes
@@ -15,10 +16,12 @@ from poly.ir.nest import Nest
 from poly.ir.tree import Node, bands, statements
 from poly.schedules.steps import (
     Distribute,
+    Enclose,
     Fuse,
     Interchange,
     Order,
     Parallel,
+    Part,
     Reverse,
     Shift,
     Skew,
@@ -28,6 +31,7 @@ from poly.schedules.steps import (
     Unroll,
     Vectorize,
 )
+from poly.schedules.steps.formulas import Formula
 
 N = sizes("N")
 LOOPS = "ijk"
@@ -107,7 +111,9 @@ def steps(draw: st.DrawFn, tree: Node) -> Step:
             st.builds(Interchange, loops, loops),
             st.builds(lambda ls: Order(tuple(ls)), several),
             st.builds(Fuse, stmts, stmts, loops),
-            st.builds(Distribute, loops),
+            st.builds(Distribute, loops, st.none(), st.one_of(st.none(), stmts)),
+            st.builds(Enclose, st.just("around"), _values(tree), st.one_of(st.none(), loops)),
+            stmts.flatmap(lambda name: st.builds(Part, st.just(name), where=_condition(tree, name), into=st.just("T"))),
             st.builds(Skew, loops, loops, st.integers(-2, 2)),
             st.builds(Shift, loops, st.integers(-2, 2), st.one_of(st.none(), stmts)),
             st.builds(Reverse, loops),
@@ -116,6 +122,31 @@ def steps(draw: st.DrawFn, tree: Node) -> Step:
             st.builds(lambda name, size: Unroll(((name, size),)), loops, sizes),
         )
     )
+
+
+def _values(tree: Node) -> st.SearchStrategy[tuple[tuple[str, Formula], ...]]:
+    """A formula for each statement of one loop."""
+    inside = st.sampled_from([statements(band) for band in bands(tree)])
+    return inside.flatmap(lambda names: st.tuples(*(st.tuples(st.just(name), _formula(tree, name)) for name in names)))
+
+
+def _formula(tree: Node, statement: str) -> st.SearchStrategy[Formula]:
+    """An iterator, or a number made of one."""
+    function = next(
+        (dict(band.functions)[statement] for band in bands(tree) if statement in dict(band.functions)), None
+    )
+    domain = function.get_domain_space() if function is not None else None
+    names = [domain.get_dim_name(isl.dim_type.set, at) for at in range(domain.dim(isl.dim_type.set))] if domain else []
+    forms = ("{}", "{}", "-{}", "{} // 2", "2 - {} % 2", "{} + N")
+    return st.builds(
+        lambda form, name: Formula(form.format(name)), st.sampled_from(forms), st.sampled_from([*names, "1"])
+    )
+
+
+def _condition(tree: Node, statement: str) -> st.SearchStrategy[Formula]:
+    """A comparison of two formulas."""
+    sides = _formula(tree, statement)
+    return st.builds(lambda a, op, b: Formula(f"{a} {op} {b}"), sides, st.sampled_from(["<", "==", ">="]), sides)
 
 
 def fixed(nest: Nest, tree: Node, size: int) -> tuple[Nest, Node]:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import islpy as isl
 import numpy as np
 import pytest
+from classic_nests import cholesky, lu
 from doc_nests import copy, solve
 
 import poly
+from poly.analysis.dependences import Dependence
 from poly.errors import ScheduleError
 from poly.schedules.schedule import Schedule
 
@@ -31,15 +36,23 @@ def test_every_instance_is_in_one_part(size: int) -> None:
     assert near == {(i, j) for i, j in far | near if i // size == j // size}
 
 
+def test_a_condition_chooses_the_instances_of_the_second_part() -> None:
+    made = poly.schedule(solve.with_sizes({"N": 17})).part("S0", where="j // 4 < i // 4 and 2 <= j <= N - 9", into="T")
+    expected = {(i, j) for i in range(17) for j in range(i) if j // 4 < i // 4 and 2 <= j <= 8}
+    assert points(made, "T") == expected
+    assert points(made, "S0") == {(i, j) for i in range(17) for j in range(i)} - expected
+
+
 @pytest.mark.parametrize(
     "made",
     [
         poly.schedule(solve).part("S0", i=4).distribute("j"),
+        poly.schedule(solve).part("S0", where="i - j > 3", into="T").distribute("j"),
         poly.schedule(solve).pack("L", at="i").part("S0", i=4),
         poly.schedule(solve).pack("L", at="j").pack("L").part("S0", i=4),
         poly.schedule(solve).pack("L", at="j", statement="S0").part("S0", i=4),
     ],
-    ids=["apart", "copied for i", "copied for j and whole", "copied for one"],
+    ids=["apart", "apart by a condition", "copied for i", "copied for j and whole", "copied for one"],
 )
 def test_the_parts_compute_the_same(made: Schedule) -> None:
     rng = np.random.default_rng(3)
@@ -49,10 +62,42 @@ def test_the_parts_compute_the_same(made: Schedule) -> None:
     np.testing.assert_allclose(x, expected)
 
 
-def test_a_nest_is_parted_once() -> None:
-    made = poly.schedule(solve).part("S0", i=4)
+@pytest.mark.parametrize(
+    "made",
+    [
+        poly.schedule(solve).part("S0", i=4),
+        poly.schedule(solve).part("S0", where="i - j > 3", into="T").part("T", where="j == 0", into="first"),
+    ],
+)
+def test_a_nest_is_parted_once(made: Schedule) -> None:
     assert made.on(made.nest) == made == made.on(solve)
     assert Schedule.from_json(solve, made.to_json()) == made
+
+
+@pytest.mark.parametrize(
+    ("nest", "statement", "where"),
+    [
+        (solve, "S0", "i - j > 3"),
+        (lu, "S0", "k // 4 < j // 4"),
+        (lu, "S1", "j % 2 == 0"),
+        (cholesky, "S2", "k < N - 9"),
+    ],
+)
+def test_the_dependences_are_those_of_a_new_analysis(nest: poly.Nest, statement: str, where: str) -> None:
+    parted = poly.schedule(nest).part(statement, where=where, into="T").nest
+    found, expected = poly.dependences(parted), poly.dependences(replace(parted))
+    for ours, theirs in ((found.items, expected.items), (found.races, expected.races)):
+        assert (one := by_kind(ours)).keys() == (other := by_kind(theirs)).keys()
+        assert all(one[key].is_equal(other[key]) for key in one)
+
+
+def by_kind(dependences: tuple[Dependence, ...]) -> dict[tuple[object, ...], isl.Map]:
+    """The pairs of all dependences of the same kind between the same statements."""
+    found: dict[tuple[object, ...], isl.Map] = {}
+    for d in dependences:
+        key = d.kind, d.array, d.source, d.sink, d.reduction
+        found[key] = found[key].union(d.relation) if key in found else d.relation
+    return found
 
 
 @pytest.mark.parametrize(
@@ -63,10 +108,25 @@ def test_a_nest_is_parted_once() -> None:
         (solve, "S1", {"j": 8}, "statement S1 is not in loop j. Statements there: S0."),
         (solve, "S0", {"i": 1}, "none of its instances depends on others of the same 1 iterations"),
         (copy, "S0", {"i": 8}, "none of its instances depends on others"),
-        (solve, "S0", {}, "part(S0) needs one loop and the size of its blocks, such as i=8."),
+        (solve, "S0", {}, "part(S0) needs one loop and the size of its blocks, such as i=8, or a condition and a name"),
+        (solve, "S0", {"where": "i > 3"}, "part(S0) needs one loop and the size of its blocks"),
+        (solve, "S0", {"where": "i > 3", "into": "T", "i": 4}, "part(S0) needs one loop and the size of its blocks"),
+        (solve, "S0", {"where": "i > 3", "into": "S1"}, "part(S0): there is a statement S1 already."),
+        (solve, "S0", {"where": "i > j", "into": "T"}, "part(S0): i > j holds for every one of its instances."),
+        (solve, "T", {"where": "i > j", "into": "U"}, "statement T is not in the loops. Statements: S0, S1."),
+        (solve, "S1", {"where": "i > j", "into": "T"}, "'i > j': S1 has no iterator 'j'. Iterators and sizes: N, i."),
+        (solve, "S0", {"where": "i > 3 or j > 3", "into": "T"}, "'i > 3 or j > 3' is not quasi-affine. A formula has"),
+        (solve, "S0", {"where": "i // j > 3", "into": "T"}, "'j' in 'i // j > 3' is not quasi-affine. A formula has"),
+        (solve, "S0", {"where": "i >", "into": "T"}, "'i >' is no formula. A formula has"),
     ],
 )
-def test_refusals(nest: poly.Nest, statement: str, size: dict[str, int], message: str) -> None:
+def test_refusals(nest: poly.Nest, statement: str, size: dict[str, Any], message: str) -> None:
     with pytest.raises(ScheduleError) as caught:
         poly.schedule(nest).part(statement, **size)
     assert message in str(caught.value)
+
+
+def test_a_name_stands_for_one_part() -> None:
+    made = poly.schedule(solve).part("S0", where="i - j > 3", into="T")
+    with pytest.raises(ScheduleError, match=r"part\(S0\): there is a statement T already. Remedy: another name."):
+        made.part("S0", where="i - j > 2", into="T")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import doc_nests
 import pytest
-from doc_nests import chain, copy, dot, late, matmul, wave
+from doc_nests import chain, copy, dot, late, matmul, solve, wave
 from interpreter import execute, run_order
 
 import poly
@@ -26,6 +26,10 @@ ONE_OF_EACH = [
     schedule(SMALL).flatten("i", "j"),
     schedule(chain).fuse("S0", "S1", at="i"),
     schedule(chain).fuse("S0", "S1", at="i").distribute("i"),
+    schedule(chain).fuse("S0", "S1", at="i").distribute("i", last="S1"),
+    schedule(solve).enclose("block", S0="j // 8", S1="i // 8"),
+    schedule(solve).enclose("k", "i", S0="j", S1="i"),
+    schedule(solve).part("S0", where="i // 8 == j // 8", into="near"),
     schedule(wave).skew("x", by="t"),
     schedule(wave).skew("x", by="t", factor=2),
     schedule(late).shift("j", by=1),

@@ -1,6 +1,7 @@
 """The steps of a schedule, grouped by idea, one file each."""
 
 from poly.schedules.steps.base import Step, call_text
+from poly.schedules.steps.enclose import Enclose
 from poly.schedules.steps.flags import Parallel, Unroll, Vectorize
 from poly.schedules.steps.flatten import Flatten
 from poly.schedules.steps.functions import Reverse, Shift, Skew
@@ -14,6 +15,7 @@ from poly.schedules.steps.tile import Split, Tile
 
 KINDS: tuple[type[Step], ...] = (
     Distribute,
+    Enclose,
     Flatten,
     Fuse,
     Groups,
@@ -38,6 +40,7 @@ STEPS = frozenset(kind.name for kind in KINDS)
 __all__ = [
     "STEPS",
     "Distribute",
+    "Enclose",
     "Flatten",
     "Fuse",
     "Groups",

@@ -7,12 +7,13 @@ from dataclasses import fields
 from functools import lru_cache
 from itertools import repeat
 from types import UnionType
-from typing import Any, ClassVar, Literal, Protocol, cast, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, Protocol, Union, cast, get_args, get_origin, get_type_hints
 
 from microkernels.errors import shown
 from poly.errors import ScheduleError
 from poly.ir.nest import Nest
 from poly.ir.tree import Node, bands
+from poly.schedules.steps.formulas import Formula
 
 MOST = 2**31 - 1
 """The largest number that a step accepts; no useful block size, shift or factor is larger."""
@@ -47,7 +48,9 @@ def call_text(step: Step) -> str:
 
 
 def check_names(step: Step) -> None:
-    """Refuse a step with an invalid name of a loop, statement, array and so on; numbers are checked by each step.
+    """Refuse a step with an invalid name of a loop, statement, array and so on.
+
+    Numbers and formulas are checked by each step.
 
     Raises:
         ScheduleError: says which argument, and what it is.
@@ -72,11 +75,11 @@ def _is_named(value: object, kind: Any) -> bool:
         if not isinstance(value, tuple) or not (any_length or len(value) == len(inner)):
             return False
         return all(map(_is_named, value, repeat(inner[0]) if any_length else inner))
-    if get_origin(kind) is UnionType:
+    if get_origin(kind) in (UnionType, Union):
         return any(_is_named(value, one) for one in inner)
     if kind is str or get_origin(kind) is Literal:
         return isinstance(value, str) and value.isidentifier()
-    return kind is int or value is None
+    return kind in (int, Formula) or value is None
 
 
 def check_integer(what: str, value: object, least: int | None = None, most: int = MOST) -> None:

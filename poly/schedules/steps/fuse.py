@@ -9,7 +9,7 @@ from microkernels.errors import plain
 from poly.errors import ScheduleError
 from poly.ir.edits import chain, edit, find_loop, rename_repeats, sequence
 from poly.ir.nest import Nest
-from poly.ir.tree import Band, Node, Sequence, bands, statements, walk
+from poly.ir.tree import Band, Leaf, Micro, Node, Sequence, bands, statements, walk
 from poly.schedules.steps.base import Arguments
 
 
@@ -77,15 +77,19 @@ class Distribute:
     """Each part of the loop's body gets its own loop: the first keeps the name, the others are `i_2`, `i_3`, …
 
     With `behind`, the name of a statement, there are two loops: one up to that statement's part, one for the rest.
+    With `last`, there are two as well: the second is for that statement alone, wherever it is.
     """
 
     loop: str
     behind: str | None = None
+    last: str | None = None
     name: ClassVar[str] = "distribute"
     reorders: ClassVar[bool] = True
 
     def apply(self, nest: Nest, tree: Node) -> Node:
         band = find_loop(tree, self.loop)
+        if self.last is not None:
+            return rename_repeats(edit(tree, band, sequence(self._with_last(band, self.last))))
         inner = band.body
         while isinstance(inner, Band):
             inner = inner.body
@@ -105,8 +109,20 @@ class Distribute:
             )
         return [sequence(list(inner.children[:cut])), sequence(list(inner.children[cut:]))]
 
+    def _with_last(self, band: Band, last: str) -> list[Node]:
+        """The loop without a statement, and a loop with the statement alone."""
+        present = frozenset(statements(band))
+        if self.behind is not None:
+            raise ScheduleError(f"distribute({self.loop}): behind and last exclude each other. Remedy: two steps.")
+        if last not in present or present == {last}:
+            there = f"Statements there: {', '.join(statements(band))}."
+            raise ScheduleError(f"loop {self.loop} does not hold {plain(last)} and others. {there}")
+        parts = (_only(self.loop, band, names) for names in (present - {last}, frozenset({last})))
+        return [part for part in parts if part is not None]
+
     def arguments(self) -> Arguments:
-        return (self.loop,), {} if self.behind is None else {"behind": self.behind}
+        given = {"behind": self.behind, "last": self.last}
+        return (self.loop,), {key: value for key, value in given.items() if value is not None}
 
 
 def _around(loops: list[Band], body: Node) -> Node:
@@ -115,3 +131,17 @@ def _around(loops: list[Band], body: Node) -> Node:
     for band in reversed(loops):
         body = replace(band, functions=tuple(f for f in band.functions if f[0] in present), body=body)
     return body
+
+
+def _only(loop: str, node: Node, names: frozenset[str]) -> Node | None:
+    """The part of a tree that runs some of its statements; None if it runs none."""
+    match node:
+        case Sequence(nodes):
+            kept = [part for child in nodes if (part := _only(loop, child, names)) is not None]
+            return sequence(kept) if kept else None
+        case Band(functions=functions, body=body):
+            inner = _only(loop, body, names)
+            return inner and replace(node, functions=tuple(f for f in functions if f[0] in names), body=inner)
+        case Leaf(statement) | Micro(statement=statement):
+            return node if statement in names else None
+    raise ScheduleError(f"loop {loop} holds a copy of {node.array}. Remedy: distribute before pack.")

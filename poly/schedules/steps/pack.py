@@ -65,7 +65,7 @@ def _inserted(nest: Nest, tree: Node, copy: Copy, at: str | None) -> Node:
 
     Raises:
         ScheduleError: no such array, loop, statement, memory or role; a number out of range; or an array that the
-            loops do not read, or that they write.
+            loops do not read.
     """
     array, statement = copy.array, copy.statement
     names = [a.name for a in nest.arrays if a.shape]
@@ -78,8 +78,6 @@ def _inserted(nest: Nest, tree: Node, copy: Copy, at: str | None) -> Node:
         who = plain(statement) if statement else ("what is below " + at if at else nest.name)
         raise ScheduleError(f"pack({array}): {who} does not read {array}.")
     place = band.body if band else _around(tree, readers)
-    if any(nest.statement(name).target.array == array for name in statements(place)):
-        raise ScheduleError(f"pack({array}): the same loops write {array}; only what is read alone can be copied.")
     packed = replace(copy, body=place)
     return edit(tree, band, replace(band, body=packed)) if band else edit(tree, place, packed)
 

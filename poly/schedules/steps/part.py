@@ -6,39 +6,48 @@ for i:                                          for i:
                                                     else:                             X[i] -= L[i, j]*X[j]
 
 The operands of the others are ready when their block begins, so that they can run together, before it. (Griebl,
-Feautrier, Lengauer, "Index set splitting", IJPP 28(6), 2000.)
+Feautrier, Lengauer, "Index set splitting", IJPP 28(6), 2000.) Any other division is given by a condition.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import islpy as isl
 
 from microkernels.errors import plain
-from poly.analysis.dependences import dependences
+from poly.analysis.dependences import dependences, divide
 from poly.errors import ScheduleError
+from poly.ir.budget import QUESTION, TooCostly, limited
 from poly.ir.edits import find_loop
 from poly.ir.nest import Nest, Statement
-from poly.ir.tree import Band, Copy, Leaf, Micro, Node, Sequence, walk
+from poly.ir.tree import Band, Copy, Leaf, Micro, Node, Sequence, statements, walk
 from poly.schedules.steps.base import Arguments, check_integer
+from poly.schedules.steps.formulas import Formula, where
 
 
 @dataclass(frozen=True)
 class Part:
-    """The instances of `statement` that depend on others in the same `size` iterations of a loop become `S_near`."""
+    """Some instances of `statement` become a second statement, which directly follows the first.
+
+    These are the instances that depend on others in the same `size` iterations of `loop`, called `S_near`, or those
+    for which the condition `where` holds, called `into`.
+    """
 
     statement: str
-    loop: str
-    size: int
+    loop: str | None = None
+    size: int = 1
+    where: Formula | None = None
+    into: str | None = None
     name: ClassVar[str] = "part"
     reorders: ClassVar[bool] = False
 
     @property
     def near(self) -> str:
-        """The name of the second statement, which directly follows the first."""
-        return f"{self.statement}_near"
+        """The name of the second statement."""
+        return f"{self.statement}_near" if self.into is None else self.into
 
     def apply(self, nest: Nest, tree: Node) -> Node:
         return self.parted(nest, tree)[1]
@@ -47,38 +56,88 @@ class Part:
         """The nest with both statements, and the tree; both are unchanged if the nest already has the two statements.
 
         Raises:
-            ScheduleError: no such loop or statement, a size below 1, a statement that a microkernel runs, or all
-                instances on one side.
+            ScheduleError: no such loop or statement, a size below 1, a statement that a microkernel runs, a name that
+                is taken, or all instances on one side.
         """
-        check_integer(f"the block size of loop {self.loop}", self.size, least=1)
-        if any(statement.name == self.near for statement in nest.statements):
+        if (self.loop is None) == (self.where is None) or (self.where is None) != (self.into is None):
+            raise needs(self.statement)
+        if self.loop is not None:
+            check_integer(f"the block size of loop {self.loop}", self.size, least=1)
+        if self._is_parted(nest):
             return nest, tree
-        loop = find_loop(tree, self.loop)
-        if self.statement not in dict(loop.functions):
-            around = ", ".join(name for name, _ in loop.functions)
-            raise ScheduleError(
-                f"statement {plain(self.statement)} is not in loop {self.loop}. Statements there: {around}."
-            )
+        statement = self._statement(nest, tree)
+        second = self._second(nest, tree, statement)
+        first = statement.domain.subtract(second).coalesce()
+        if second.is_empty() or first.is_empty():
+            raise ScheduleError(self._undivided("none" if second.is_empty() else "every one"))
+        position = nest.statements.index(statement)
+        moved = replace(statement, name=self.near, domain=second.set_tuple_name(self.near))
+        both = (replace(statement, domain=first), moved)
+        every = (*nest.statements[:position], *both, *nest.statements[position + 1 :])
+        doubled = _doubled(nest.tree, self.statement, self.near)
+        parted = replace(nest, statements=every, tree=doubled, opened=nest.structure)
+        with suppress(TooCostly), limited(QUESTION):
+            divide(nest, parted, self.statement, self.near)
+        return parted, _doubled(tree, self.statement, self.near)
+
+    def _is_parted(self, nest: Nest) -> bool:
+        """Whether the nest has the second statement.
+
+        Raises:
+            ScheduleError: it has another one of that name.
+        """
+        both = {statement.name: statement for statement in nest.statements}
+        if self.near not in both:
+            return False
+        if self.where is None:
+            return True
+        second, first = both[self.near], both.get(self.statement)
+        if first is not None and replace(second, name=first.name, domain=first.domain) == first:
+            outside = where(nest, first, self.where).is_empty()
+            if outside and second.domain.is_subset(where(nest, second, self.where)):
+                return True
+        raise ScheduleError(f"part({self.statement}): there is a statement {self.near} already. Remedy: another name.")
+
+    def _statement(self, nest: Nest, tree: Node) -> Statement:
+        """The statement to part.
+
+        Raises:
+            ScheduleError: no such statement, not in the loop, or a microkernel runs it.
+        """
+        loop = None if self.loop is None else find_loop(tree, self.loop)
+        present = statements(loop or tree)
+        if self.statement not in present:
+            where, known = (f"loop {loop.name}", "Statements there") if loop else ("the loops", "Statements")
+            raise ScheduleError(f"statement {plain(self.statement)} is not in {where}. {known}: {', '.join(present)}.")
         if any(isinstance(node, Micro) and self.statement in (node.statement, node.initial) for node in walk(tree)):
             problem = f"part({self.statement}): a microkernel runs {self.statement} already"
             raise ScheduleError(f"{problem}. Remedy: part first, then microkernel.")
-        statement = nest.statement(self.statement)
-        near = _near(nest, statement, loop, self.size)
-        far = statement.domain.subtract(near).coalesce()
-        if near.is_empty() or far.is_empty():
-            which = "none" if near.is_empty() else "every one"
-            problem = f"{which} of its instances depends on others of the same {self.size} iterations of the loop"
-            raise ScheduleError(f"part({self.statement}, {self.loop}={self.size}): {problem}. There is no second part.")
-        second = replace(statement, name=self.near, domain=near.set_tuple_name(self.near))
-        position = nest.statements.index(statement)
-        both = (replace(statement, domain=far), second)
-        statements = (*nest.statements[:position], *both, *nest.statements[position + 1 :])
-        doubled = _doubled(nest.tree, self.statement, self.near)
-        parted = replace(nest, statements=statements, tree=doubled, opened=nest.structure)
-        return parted, _doubled(tree, self.statement, self.near)
+        return nest.statement(self.statement)
+
+    def _second(self, nest: Nest, tree: Node, statement: Statement) -> isl.Set:
+        """The instances of the second statement."""
+        if self.where is not None:
+            return where(nest, statement, self.where).coalesce()
+        assert self.loop is not None, "a statement is parted by a loop or by a condition"
+        return _near(nest, statement, find_loop(tree, self.loop), self.size)
+
+    def _undivided(self, which: str) -> str:
+        """Why there are no two parts, if the second would have `which` instances."""
+        if self.where is not None:
+            return f"part({self.statement}): {self.where} holds for {which} of its instances. There is no second part."
+        problem = f"{which} of its instances depends on others of the same {self.size} iterations of the loop"
+        return f"part({self.statement}, {self.loop}={self.size}): {problem}. There is no second part."
 
     def arguments(self) -> Arguments:
+        if self.loop is None:
+            return (self.statement,), {"where": self.where, "into": self.into}
         return (self.statement,), {self.loop: self.size}
+
+
+def needs(statement: str) -> ScheduleError:
+    """The refusal of a step without a loop or a condition, or with both."""
+    ways = "one loop and the size of its blocks, such as i=8, or a condition and a name"
+    return ScheduleError(f"part({plain(statement)}) needs {ways}, such as where='i > j', into='T'.")
 
 
 def _near(nest: Nest, statement: Statement, loop: Band, size: int) -> isl.Set:

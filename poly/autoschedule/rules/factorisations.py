@@ -1,0 +1,325 @@
+"""Blocked factorisations: all updates of the trailing matrix by a block of eliminated columns are a matrix product.
+
+    for i:                                  for k_tile:
+      for j < i:                              …the same loops, for columns in the block k_tile…
+        for k < j:                            for i_2, j_2 behind the block, in register tiles:
+          A[i, j] -= A[i, k]*A[k, j]   ->       A[i_2, j_2] -= A[i_2, k]*A[k, j_2] for k in the block (a microkernel)
+        A[i, j] /= A[j, j]
+      for j >= i:
+        for k < i:
+          A[i, j] -= A[i, k]*A[k, j]
+
+An update belongs to the block of its k, any other statement to the block of one of its iterators, such that the blocks
+keep all dependences. The updates of elements that are finished in a later block leave the block's own loops: nothing
+in the block needs them. Where they are a triangle, the squares along its diagonal stay loops. Large matrices have
+blocks of blocks: the updates of what is finished in a later block of blocks run behind the whole, as a deeper product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import product
+from math import ceil
+
+import islpy as isl
+
+from microkernels.catalogue import tiles
+from microkernels.isa import ISA
+from microkernels.kernel import OuterProduct
+from poly.analysis.contraction import Contraction, formed
+from poly.analysis.dependences import dependences
+from poly.autoschedule.rules.attempt import attempt
+from poly.autoschedule.rules.contiguous import contiguous
+from poly.autoschedule.rules.form import Form, with_known_sizes
+from poly.autoschedule.rules.lanes import vectorized
+from poly.autoschedule.rules.sharing import parallelized
+from poly.errors import ScheduleError
+from poly.ir.budget import TooCostly, limited
+from poly.ir.edits import find_loop, fresh
+from poly.ir.instances import coordinates
+from poly.ir.nest import Array, Nest, Statement
+from poly.ir.paths import paths
+from poly.ir.strides import strided_cost
+from poly.ir.tree import Band, Node, Sequence, statements
+from poly.model.core import Target
+from poly.model.price import arithmetic
+from poly.model.schedules import ScheduleModel
+from poly.schedules.makeable import check_makeable
+from poly.schedules.schedule import Schedule, schedule
+from poly.schedules.steps import Distribute, Enclose, Order, Pack, Part, Split, Step, Tensorize
+from poly.schedules.steps.formulas import Formula
+
+DEPTH = 24
+"""The least number of columns in a block: few, since in a block the updates run without a microkernel."""
+
+TOGETHER = 8
+"""Blocks in a block of blocks, behind which one product updates the trailing matrix, so that it is read less often."""
+
+LARGE = 768
+"""The least number of columns for which the trailing matrix leaves the caches, so that blocks of blocks pay off."""
+
+MOST = 64
+"""Ways to divide the statements into blocks that are tried."""
+
+GAIN = 1.3
+"""How much longer the computation of plain loops must be expected to take, since the model is no more exact."""
+
+AFFORDABLE = 7_000_000
+"""The number of isl operations allowed for blocking a factorisation."""
+
+
+@dataclass(frozen=True)
+class Elimination:
+    """Statements whose blocks keep all dependences: the iterator that counts the blocks, for each of them."""
+
+    counts: Mapping[str, str]
+    updates: tuple[Contraction, ...]
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The columns per block, the microkernel of the trailing updates, and the columns per block of blocks (0: none)."""
+
+    depth: int
+    kernel: OuterProduct
+    around: int = 0
+
+
+def usual_factorisation(nest: Nest, target: Target, loops: Form) -> Form | None:
+    """The blocked factorisation, parallel if there are several threads.
+
+    None if there is none, or if `loops` are expected to compute about as fast.
+    """
+    made = None
+    with suppress(TooCostly), limited(AFFORDABLE):
+        made = factorised(nest, target.isa)
+    if made is None:
+        return None
+    finished = vectorized(parallelized(made) if target.threads > 1 else made)
+    if _computation(finished, target) * GAIN > _computation(loops.tried, target):
+        return None
+    return Form.fixed((("factorisation", "by blocks"),), finished)
+
+
+def _computation(made: Schedule, target: Target) -> float:
+    """Seconds of a call with all data in the nearest cache: blocks read again less than any other loops."""
+    return arithmetic(ScheduleModel(with_known_sizes(made, {}), {}, target).form({}).computed, target)
+
+
+def factorised(nest: Nest, isa: ISA, blocks: Blocks | None = None) -> Schedule | None:
+    """The schedule of the first factorisation with a microkernel for its trailing updates; None if there is none."""
+    for found in eliminations(nest):
+        updated = nest.array(found.updates[0].output.array)
+        made = _blocked(nest, found, blocks or usual_blocks(tiles(isa, updated.dtype)[0], updated))
+        if made is not None:
+            return made
+    return None
+
+
+def usual_blocks(kernel: OuterProduct, updated: Array) -> Blocks:
+    """The smallest block with whole register tiles that is deep enough, in blocks of blocks if the array is large."""
+    depth = kernel.rows * ceil(DEPTH / kernel.rows)
+    is_large = all((extent.number or 0) >= LARGE for extent in updated.shape)
+    return Blocks(depth, kernel, TOGETHER * depth if is_large else 0)
+
+
+def eliminations(nest: Nest) -> Iterator[Elimination]:
+    """The consecutive loops of a nest that update an array by products of its own elements."""
+    tree = schedule(nest).tree
+    for part in tree.children if isinstance(tree, Sequence) else (tree,):
+        updates = {name: c for name in statements(part) if (c := _update(nest, nest.statement(name)))}
+        if any(c.rows and c.columns for c in updates.values()):
+            counts = _counts(nest, part, updates)
+            if counts is not None:
+                yield Elimination(counts, tuple(updates.values()))
+
+
+def _update(nest: Nest, statement: Statement) -> Contraction | None:
+    """A contraction with one reduction that reads the array it writes."""
+    found = formed(nest, statement)
+    if found is None or len(found.reduce) != 1:
+        return None
+    return found if found.output.array in (found.left.array, found.right.array) else None
+
+
+def _counts(nest: Nest, part: Node, updates: Mapping[str, Contraction]) -> dict[str, str] | None:
+    """The iterator that counts the blocks of each statement, such that none needs a later block; None if none does."""
+    names = statements(part)
+    choices = [updates[name].reduce if name in updates else nest.statement(name).iterators for name in names]
+    for number, chosen in enumerate(product(*choices)):
+        if number == MOST:
+            return None
+        counts = dict(zip(names, chosen, strict=True))
+        if _in_order(nest, counts):
+            return counts
+    return None
+
+
+def _in_order(nest: Nest, counts: Mapping[str, str]) -> bool:
+    """Whether each dependence goes to the same or a later value of the counting iterators."""
+
+    def counted(name: str) -> isl.PwAff:
+        statement = nest.statement(name)
+        return coordinates(statement.domain, statement.iterators)[counts[name]]
+
+    binding = (d for d in dependences(nest).binding if d.source in counts and d.sink in counts)
+    return all(d.relation.intersect(counted(d.source).gt_map(counted(d.sink))).is_empty() for d in binding)
+
+
+def _blocked(nest: Nest, found: Elimination, blocks: Blocks) -> Schedule | None:
+    """The blocked loops; None if no trailing update becomes a microkernel."""
+    made: Schedule = schedule(nest)
+    loop: str | None = None
+    trailing: list[str] = []
+    for size in (blocks.around, blocks.depth) if blocks.around else (blocks.depth,):
+        level = _level(made, found, size, loop)
+        if level is None:
+            return None
+        made, loop = level.made, level.loop
+        trailing.extend(level.trailing)
+    assert loop is not None, "there is one level at least"
+    for update in found.updates:
+        made = _by_pivots(made, update, loop) or made
+    made = contiguous(made)
+    for name in trailing:
+        made = _in_tiles(made, name, blocks.kernel) or made
+    return made if any(isinstance(step, Tensorize) for step in made.steps) else None
+
+
+@dataclass(frozen=True)
+class _Level:
+    """A schedule with a loop over blocks, and the updates that run behind each block."""
+
+    made: Schedule
+    loop: str
+    trailing: tuple[str, ...]
+
+
+def _level(made: Schedule, found: Elimination, size: int, around: str | None) -> _Level | None:
+    """The schedule with a loop over blocks of this size in the loop `around`; None if that is illegal."""
+    loop = fresh(made.tree, f"{found.updates[0].reduce[0]}_tile")
+    values = tuple((name, Formula(f"{iterator} // {size}")) for name, iterator in found.counts.items())
+    enclosed = attempt(made, [Enclose(loop, values, around)])
+    if enclosed is None:
+        return None
+    level = _Level(enclosed, loop, ())
+    for update in found.updates:
+        name = f"{update.statement}_far{2 if around else ''}"
+        apart = _trailing(level.made, update, loop, size, name)
+        if apart is not None:
+            level = _Level(apart, loop, (*level.trailing, name))
+    return level
+
+
+def _trailing(made: Schedule, update: Contraction, loop: str, size: int, name: str) -> Schedule | None:
+    """The schedule with the updates of later blocks' elements behind all else in a block; None if that is illegal."""
+    iterators = made.nest.statement(update.statement).iterators
+    own = [name for name in iterators if any(name in index.names for index in update.output.indices)]
+    later = " and ".join(f"{update.reduce[0]} // {size} < {name} // {size}" for name in own)
+    parted = _parted(made, update.statement, later, name)
+    if parted is None:
+        return None
+    around = _loops(parted, name)
+    return attempt(parted, [Distribute(around[around.index(loop) + 1], last=name)])
+
+
+def _parted(made: Schedule, statement: str, condition: str, into: str) -> Schedule | None:
+    """The schedule with a statement parted; None if there are no two parts."""
+    try:
+        return made.apply([Part(statement, where=Formula(condition), into=into)])
+    except ScheduleError:
+        return None
+
+
+def _by_pivots(made: Schedule, update: Contraction, loop: str) -> Schedule | None:
+    """The schedule with the pivots of a block's updates outside the contiguous loop; None if not needed, or illegal.
+
+    The loop over pivots is new, since statements beside the update have none.
+    """
+    statement, around = made.nest.statement(update.statement), _loops(made, update.statement)
+    costs = {name: strided_cost(made.nest, statement, name) for name in statement.iterators}
+    best = min(costs, key=lambda name: costs[name])
+    if costs[best] >= costs[update.reduce[0]] or best not in around[around.index(loop) + 2 : -1]:
+        return None
+    names = statements(find_loop(made.tree, best))
+    if len(names) < 2:
+        return None
+    pivot, outer, innermost = fresh(made.tree, "pivot"), around[around.index(best) - 1], around[-1]
+    for chosen in product(*(_pivots(made.nest.statement(name), update) for name in names)):
+        values = tuple(zip(names, chosen, strict=True))
+        apart = attempt(made, [Enclose(pivot, values, outer), Distribute(best), Order((innermost, best))])
+        if apart is not None:
+            return apart
+    return None
+
+
+def _pivots(statement: Statement, update: Contraction) -> list[Formula]:
+    """Formulas for the pivot of a statement: the reduction of an update, else an iterator or the one before."""
+    if statement.name == update.statement:
+        return [Formula(update.reduce[0])]
+    return [Formula(text) for name in statement.iterators for text in (name, f"{name} - 1")]
+
+
+def _in_tiles(made: Schedule, name: str, kernel: OuterProduct) -> Schedule | None:
+    """The schedule with a microkernel for trailing updates: for all, or for those off the diagonal of a triangle."""
+    found = formed(made.nest, made.nest.statement(name))
+    if found is None or not (found.rows and found.columns):
+        return None
+    tiled = _tiled(made, found, kernel)
+    if tiled is not None:
+        return tiled
+    diagonal = f"{name}_diagonal"
+    square = f"{found.rows[0]} // {kernel.rows} == {found.columns[0]} // {kernel.rows}"
+    parted = _parted(made, name, square, diagonal)
+    if parted is None:
+        return None
+    around = (band for band in paths(parted.tree)[name] if isinstance(band, Band))
+    shared = next((band.name for band in around if set(statements(band)) == {name, diagonal}), None)
+    apart = attempt(parted, [Distribute(shared, last=diagonal)]) if shared else None
+    return apart and _tiled(apart, found, kernel)
+
+
+def _tiled(made: Schedule, found: Contraction, kernel: OuterProduct) -> Schedule | None:
+    """The schedule with register tiles for a contraction, with as many copies of its operands as fit the loops."""
+    row, column, reduce = _roles(made, found)
+    cut = attempt(made, [Split(((row, kernel.rows), (column, kernel.columns)))])
+    if cut is None:
+        return None
+    name, around = found.statement, _loops(cut, found.statement)
+    row_tile, column_tile = (around[around.index(loop) - 1] for loop in (row, column))
+    order = Order((column_tile, row_tile, row, column, reduce))
+    left = Pack(found.left.array, statement=name, role="left")
+    right = Pack(found.right.array, at=column_tile, statement=name, role="right")
+    copies = ((left, right), (left,), ())
+    tiled = (_made(cut, [order, *chosen, Tensorize(kernel.name, name)]) for chosen in copies)
+    return next((one for one in tiled if one is not None), None)
+
+
+def _made(made: Schedule, steps: list[Step]) -> Schedule | None:
+    """The schedule with steps if code can be generated for it; otherwise None."""
+    with suppress(ScheduleError):
+        found = attempt(made, steps)
+        if found is not None:
+            check_makeable(found.nest, found.tree)
+        return found
+    return None
+
+
+def _roles(made: Schedule, found: Contraction) -> tuple[str, str, str]:
+    """The loops over the rows, the columns and the reduction of an update."""
+    statement = made.nest.statement(found.statement)
+    values = coordinates(statement.domain, statement.iterators)
+
+    def loop(iterator: str) -> str:
+        path = paths(made.tree)[statement.name]
+        own = (b for b in path if isinstance(b, Band) and b.function(statement.name).plain_is_equal(values[iterator]))
+        return next(own).name
+
+    return loop(found.rows[0]), loop(found.columns[0]), loop(found.reduce[0])
+
+
+def _loops(made: Schedule, name: str) -> list[str]:
+    """The names of the loops around a statement, outermost first."""
+    return [band.name for band in paths(made.tree)[name] if isinstance(band, Band)]

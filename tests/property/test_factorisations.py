@@ -1,0 +1,128 @@
+"""Factorisations in blocks: any block and kernel, at any size up to a few blocks, computes what the loops compute."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+import pytest
+from classic_nests import cholesky, floyd, inplace_mm, lu, trisolve
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import poly
+from microkernels.catalogue import gemm
+from microkernels.isa import ISAS
+from poly import Nest, f64
+from poly.autoschedule.default import default_form
+from poly.autoschedule.rules.factorisations import Blocks, eliminations, factorised
+from poly.autoschedule.rules.lanes import vectorized
+from poly.autoschedule.rules.sharing import parallelized
+from poly.embed.routine import USUAL
+from poly.ir.reference import reference
+from poly.model.core import Target
+from poly.schedules.steps import Tensorize
+
+N = poly.sizes("N")
+PORTABLE = ISAS["portable"]
+
+
+@poly.nest
+def elimination(A: f64[N, N]):
+    for k in range(N):
+        for i in range(k + 1, N):
+            A[i, k] /= A[k, k]
+        for i in range(k + 1, N):
+            for j in range(k + 1, N):
+                A[i, j] -= A[i, k] * A[k, j]
+
+
+@poly.nest
+def ldlt(A: f64[N, N], L: f64[N, N], d: f64[N]):
+    """A becomes L times the diagonal matrix of d."""
+    for i in range(N):
+        for j in range(i):
+            for k in range(j):
+                A[i, j] -= A[i, k] * L[j, k]
+            L[i, j] = A[i, j] / d[j]
+        d[i] = A[i, i]
+        for k in range(i):
+            d[i] -= A[i, k] * L[i, k]
+
+
+@poly.nest
+def columns_first(A: f64[N, N]):
+    for j in range(N):
+        for k in range(j):
+            for i in range(j, N):
+                A[i, j] -= A[i, k] * A[j, k]
+        A[j, j] = sqrt(A[j, j])
+        for i in range(j + 1, N):
+            A[i, j] /= A[j, j]
+
+
+def arguments(nest: Nest, size: int) -> list[np.ndarray]:
+    """A positive definite matrix, and arrays to fill."""
+    rng = np.random.default_rng(size)
+    half = rng.random((size, size))
+    return [half @ half.T + size * np.eye(size), *(np.ones((size,) * len(array.shape)) for array in nest.arrays[1:])]
+
+
+def check(nest: Nest, made: poly.Schedule, size: int, threads: int = 1) -> None:
+    """A schedule computes what the loops as written do, up to rounding."""
+    found, expected = arguments(nest, size), arguments(nest, size)
+    poly.compile(nest, schedule=made, target="c:portable", threads=threads)(*found)
+    reference(nest, tuple(expected))
+    for ours, theirs in zip(found, expected, strict=True):
+        bound = 8 * size * np.finfo(np.float64).eps * np.abs(theirs).max()
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=bound)
+
+
+@settings(max_examples=10)
+@given(
+    st.sampled_from([lu, elimination, cholesky, columns_first, ldlt]),
+    st.sampled_from([(2, 2), (4, 2), (3, 3)]),
+    st.integers(1, 3),
+    st.data(),
+)
+def test_blocks_of_any_size_compute_the_same(
+    nest: Nest, tile: tuple[int, int], count: int, data: st.DataObject
+) -> None:
+    kernel = gemm(PORTABLE, f64, *tile)
+    depth = count * kernel.rows
+    around = data.draw(st.sampled_from([0, 2 * depth]))
+    size = data.draw(st.integers(1, 2 * (around or depth) + 1))
+    known = nest.with_sizes({"N": size}) if data.draw(st.booleans()) else nest
+    made = factorised(known, PORTABLE, Blocks(depth, kernel, around))
+    assert made is not None or known is not nest, "a factorisation of any size has blocks"
+    if made is not None:
+        assert made.on(known).tree == made.tree, "the public steps make it, and each is legal"
+        check(known, vectorized(made), size)
+
+
+@pytest.mark.parametrize("nest", [lu, cholesky])
+def test_threads_share_the_tiles(nest: Nest) -> None:
+    kernel = gemm(PORTABLE, f64, 4, 2)
+    made = factorised(nest, PORTABLE, Blocks(8, kernel))
+    assert made is not None
+    shared = parallelized(made)
+    assert any(step.name == "parallel" for step in shared.steps)
+    check(nest, vectorized(shared), 43, threads=2)
+
+
+@pytest.mark.parametrize("nest", [floyd, trisolve, inplace_mm])
+def test_what_is_no_factorisation_is_left_alone(nest: Nest) -> None:
+    assert factorised(nest, PORTABLE) is None
+
+
+def test_the_blocks_of_divisions_follow_their_columns() -> None:
+    (found,) = eliminations(lu)
+    assert found.counts == {"S0": "k", "S1": "j", "S2": "k"}
+
+
+@pytest.mark.parametrize(("nest", "sizes"), [(lu, (16, 400)), (cholesky, (100, 400))])
+def test_the_default_schedule_has_blocks_where_they_are_expected_to_pay(nest: Nest, sizes: tuple[int, int]) -> None:
+    target = Target.nominal(ISAS["avx512"], USUAL, 1)
+    forms = [default_form(nest.with_sizes({"N": size}), target) for size in sizes]
+    blocked = [any(isinstance(step, Tensorize) for step in form.tried.steps) for form in forms]
+    assert blocked == [False, True]
