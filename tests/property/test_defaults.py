@@ -165,10 +165,11 @@ def test_a_small_solve_is_not_blocked() -> None:
     assert small.with_sizes({}).statements == dependence_schedule(small, HOST, LARGE, 1).nest.statements
 
 
-def test_an_update_that_feeds_itself_is_not_blocked() -> None:
+def test_an_elimination_is_blocked_so_that_no_tile_reads_what_it_writes() -> None:
     schedule = dependence_schedule(elimination, HOST, LARGE, 1)
-    assert not any(isinstance(node, Micro) for node in walk(schedule.tree))
-    check(elimination, schedule, {"N": 21, "M": 1, "T": 1})
+    assert any(isinstance(node, Micro) for node in walk(schedule.tree))
+    for n in (1, 21, 61):
+        check(elimination, schedule, {"N": n, "M": 1, "T": 1})
 
 
 def test_arrays_that_fit_are_not_tiled_in_time() -> None:
