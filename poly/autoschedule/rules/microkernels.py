@@ -12,11 +12,16 @@ from math import prod
 
 from microkernels.dtypes import DType, f16
 from poly.analysis.roles import Roles, roles
+from poly.autoschedule.rules.contiguous import contiguous
 from poly.autoschedule.rules.contraction import Outline, Tilings, outlined, planned_steps
+from poly.autoschedule.rules.form import Form
+from poly.autoschedule.rules.fusion import fused
+from poly.autoschedule.rules.grain import in_groups
 from poly.autoschedule.rules.isolation import StepsOf, each_contraction, isolated
-from poly.autoschedule.rules.lanes import vectorized
+from poly.autoschedule.rules.lanes import in_lanes
 from poly.autoschedule.rules.matrix_vector import StreamedProduct, matrix_vector_steps, streamed
 from poly.autoschedule.rules.non_rectangular import NonRectangular, inner_box, non_rectangular_steps
+from poly.autoschedule.rules.sharing import parallelized_beside_kernels
 from poly.autoschedule.spaces.space import Family
 from poly.ir.nest import Nest, Statement
 from poly.model import Choice
@@ -35,12 +40,23 @@ def contracted(nest: Nest, target: Target, choices: Mapping[str, Choice] | None 
     `choices` overrides the model's choice for some statements.
     """
     known = choices or {}
-    return _contracted(nest, lambda statement, loops: _steps(nest, statement, loops, target, known.get(statement.name)))
+
+    def steps(statement: Statement, loops: Mapping[str, str]) -> list[Step] | None:
+        return _steps(nest, statement, loops, target, known.get(statement.name))
+
+    return _contracted(nest, target, steps)
 
 
-def _contracted(nest: Nest, steps_of: StepsOf) -> Schedule:
+def _contracted(nest: Nest, target: Target, steps_of: StepsOf) -> Schedule:
     made = each_contraction(nest, steps_of)
-    return vectorized(made) if made.steps else made
+    return _with_other_loops(made, target) if made.steps else made
+
+
+def _with_other_loops(made: Schedule, target: Target) -> Schedule:
+    """The schedule with the loops beside the microkernels contiguous, fused, shared by the threads, and vectorised."""
+    joined = fused(contiguous(made))
+    shared = parallelized_beside_kernels(joined) if target.threads > 1 else joined
+    return in_groups(in_lanes(Form.fixed((), shared)), target.isa).tried
 
 
 def _steps(
@@ -131,5 +147,5 @@ class _MadeWith:
                 return steps_of(loops)
             return _steps(self._nest, other, loops, self._target)
 
-        made = _contracted(self._nest, steps)
+        made = _contracted(self._nest, self._target, steps)
         return made if any(getattr(step, "statement", None) == self._statement.name for step in made.steps) else None

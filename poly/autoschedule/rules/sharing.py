@@ -14,7 +14,7 @@ from math import prod
 from poly.analysis.legality import is_parallel
 from poly.autoschedule.rules.attempt import applied
 from poly.autoschedule.rules.form import Form
-from poly.autoschedule.rules.shapes import INNER_GUESS, heaviest
+from poly.autoschedule.rules.shapes import INNER_GUESS, heaviest, parts
 from poly.ir.nest import Nest
 from poly.ir.strides import extent
 from poly.ir.tree import Band, Micro, Node, Sequence, bands, walk
@@ -56,6 +56,14 @@ def parallel_loops(made: Schedule) -> tuple[str, ...]:
 def parallelized(schedule: Schedule) -> Schedule:
     """The schedule with the outermost suitable loop on each path made parallel."""
     return _parallelized(schedule, schedule.tree, WORTH)
+
+
+def parallelized_beside_kernels(schedule: Schedule) -> Schedule:
+    """The same for the loops without a microkernel: the plan of one says what its threads share."""
+    for part in parts(schedule.tree):
+        if not any(isinstance(node, Micro) for node in walk(part)):
+            schedule = _parallelized(schedule, part, WORTH)
+    return schedule
 
 
 def _parallelized(schedule: Schedule, node: Node, guess: int) -> Schedule:
