@@ -140,8 +140,8 @@ def test_a_compiler_is_right_on_the_loops_as_written(kind: str) -> None:
         arrays = case.arrays()
         try:
             contender = CompilerPeer(kind)(case, arrays, 1)
-        except NotInstalled as error:
-            pytest.skip(f"{kind}: {error}")
+        except NotInstalled:
+            pytest.skip(f"{kind} is not installed")  # not all builds of clang have Polly
         assert contender.run(1) > 0
         assert "-O3" in contender.config and contender.version
         expected = case.problem.expected(case.problem.arrays(case.dtype))

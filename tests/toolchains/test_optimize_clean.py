@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from headers import need_tool
+from headers import CLANG, GCC, Toolchain, need_tool
 
 from poly.rewriting import rewrite
 
@@ -48,8 +48,9 @@ def output(command: list[str], binary: Path) -> str:
     return subprocess.run([str(binary)], capture_output=True, text=True, check=True).stdout
 
 
-@pytest.mark.parametrize(("compiler", "end"), [("gcc", "\r\n"), ("clang-16", "\n")])
-def test_two_files_link_without_warnings(tmp_path: Path, compiler: str, end: str) -> None:
+@pytest.mark.parametrize(("toolchain", "end"), [(GCC, "\r\n"), (CLANG, "\n")], ids=str)
+def test_two_files_link_without_warnings(tmp_path: Path, toolchain: Toolchain, end: str) -> None:
+    (compiler,) = toolchain.command
     need_tool(compiler)
     old, new = [], []
     main = tmp_path / "main.c"
