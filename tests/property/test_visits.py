@@ -74,9 +74,9 @@ def test_loops_of_random_schedules_visit_all(nest: poly.Nest, data: st.DataObjec
         with suppress(poly.ScheduleError):
             made = made.apply([data.draw(steps(made.tree))])
     with suppress(TooCostly):
-        found = ast(nest, made.tree)
+        found = ast(made.nest, made.tree)  # which has more statements after some steps
         with limited(1_000_000):
-            assert visits_all(found, domains(nest), nest.context)
+            assert visits_all(found, domains(made.nest), nest.context)
 
 
 @poly.nest
