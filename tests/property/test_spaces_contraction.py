@@ -56,7 +56,7 @@ def test_any_point_computes_the_same(data: st.DataObject) -> None:
         check_result(kernel, contraction, extents, found.threads)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=10)
 @given(st.data())
 def test_the_steady_point_packs_both_operands(data: st.DataObject) -> None:
     """Its tile is the usual one and its blocks those of libraries, as far as the grid and the caches allow them."""
@@ -110,7 +110,7 @@ def test_points_can_be_made_where_a_loop_runs_once(spec: str) -> None:
             check_makeable(made.nest, made.tree)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=12)
 @given(st.data())
 def test_a_point_costs_what_its_schedule_costs(data: st.DataObject) -> None:
     """Made without isl or from the loops that the point's steps make: the parts, and so the price, are the same."""
