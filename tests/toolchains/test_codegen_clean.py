@@ -98,7 +98,8 @@ def fifths(x: f32[5 * N + 7], y: f32[5 * N + 7], alpha: f32):
 def names_of(nest: Nest, name: str, isa: ISA, threads: int = 2, strided: bool = False) -> Program:
     """A nest's program in the default schedule, under a name of its own."""
     nest = check(with_strides(nest) if strided else nest)
-    return replace(lower(nest, followed(nest, isa, threads, None).tree, isa), name=name)
+    made = followed(nest, isa, threads, None)
+    return replace(lower(made.nest, made.tree, isa), name=name)
 
 
 def nests() -> Iterator[tuple[str, Nest]]:
