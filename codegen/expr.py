@@ -196,6 +196,16 @@ def looked_up(load: Load) -> tuple[Load, ...]:
     return tuple(Load(found.array, found.indices) for index in load.indices for found in lookups(index))
 
 
+def integers(node: Node) -> tuple[Int, ...]:
+    """The expressions of indices directly in a node, and those of the elements that they look up."""
+    match node:
+        case Load(indices=indices):
+            return (*indices, *(value for found in looked_up(node) for value in found.indices))
+        case Index(value):
+            return (value,)
+    return ()
+
+
 def map_loads(node: NodeT, change: Callable[[Load], Expr]) -> NodeT:
     """The expression with `change(load)` in place of every element that it reads."""
     if isinstance(node, Load):

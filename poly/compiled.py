@@ -20,7 +20,7 @@ from microkernels.errors import TargetError
 from microkernels.isa import ISA
 from poly.analysis.bounds import check
 from poly.ir.nest import Nest
-from poly.ir.tree import Micro, walk
+from poly.ir.tree import Micro, has_kernel, walk
 from poly.machine.background import calibrate_soon
 from poly.model.core import Target
 from poly.model.host import calibrated, here
@@ -135,7 +135,7 @@ def followed(nest: Nest, isa: ISA, threads: int, basis: Basis) -> Schedule:
 
     made = default_schedule(nest, here(isa, threads))
     where = calibrated(isa)
-    if where is not None and any(isinstance(node, Micro) for node in walk(made.tree)):
+    if where is not None and has_kernel(made.tree):
         calibrate_soon(where.isa)
     return made
 

@@ -16,7 +16,7 @@ from microkernels.errors import shown
 from poly.errors import SpecError
 from poly.ir.guards import unconditional
 from poly.ir.nest import Array, Nest, Statement
-from poly.ir.sets import at_least, first_point, parameters
+from poly.ir.sets import at_least, first_point, integer, parameters
 from poly.ir.strides import accesses
 
 PIECES = 4
@@ -73,10 +73,10 @@ def conditions(nest: Nest) -> tuple[Affine, ...]:
     for part in nest.context.get_basic_sets():
         for constraint in part.get_constraints():
             terms = {
-                size: int(constraint.get_coefficient_val(isl.dim_type.param, at).to_python())
+                size: integer(constraint.get_coefficient_val(isl.dim_type.param, at))
                 for at, size in enumerate(nest.sizes)
             }
-            value = Affine.make(terms, int(constraint.get_constant_val().to_python()))
+            value = Affine.make(terms, integer(constraint.get_constant_val()))
             below = Affine.make({n: -f for n, f in value.terms}, -value.constant)
             found += [value, below] if constraint.is_equality() else [value]
     return tuple(value for value in found if value not in [Affine.name(size) for size in nest.sizes])

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil, prod
 
-from codegen.expr import Binary, FunctionCall, Index, Load, Node, loads, walk
-from codegen.integer import Int, straight
+from codegen.expr import Binary, FunctionCall, Load, integers, loads, walk
+from codegen.integer import straight
 from poly.ir.instances import box_extents, iterations
 from poly.ir.nest import Nest, Statement
 
@@ -52,7 +52,7 @@ def _length(nest: Nest, statement: Statement) -> int:
     """The approximate number of terms of an element of the target; see `Facts`."""
     extents = dict(zip(statement.iterators, box_extents(statement.domain), strict=True))
     target = statement.target.indices
-    used = (*target, *(value for node in walk(statement.expr) for value in _integers(node)))
+    used = (*target, *(value for node in walk(statement.expr) for value in integers(node)))
     same = prod(extents[loop] for loop in extents if not any(loop in value.names for value in used))
     terms = ceil(prod(extents.values()) / _elements(nest, statement.target, extents))
     return terms if statement.op == "=" else terms * same
@@ -64,11 +64,6 @@ def _elements(nest: Nest, target: Load, extents: Mapping[str, int]) -> int:
     values = prod(1 + sum(abs(c) * (extents[n] - 1) for n, c in straight(i).terms) for i in target.indices)
     loops = prod(extents[name] for name in {name for index in target.indices for name in index.names})
     return max(1, min(whole, values, loops))
-
-
-def _integers(node: Node) -> tuple[Int, ...]:
-    """The expressions of indices directly in a node of an expression."""
-    return node.indices if isinstance(node, Load) else (node.value,) if isinstance(node, Index) else ()
 
 
 def drifts(nest: Nest) -> bool:

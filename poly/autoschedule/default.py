@@ -19,7 +19,7 @@ from typing import NamedTuple
 from microkernels.opencl_isa import is_gpu
 from poly.autoschedule.rules.blocks import lines
 from poly.autoschedule.rules.factorisations import usual_factorisation
-from poly.autoschedule.rules.form import Form, with_known_sizes
+from poly.autoschedule.rules.form import Form, usual_parts
 from poly.autoschedule.rules.grain import in_groups
 from poly.autoschedule.rules.lanes import in_lanes
 from poly.autoschedule.rules.microkernels import contracted
@@ -33,7 +33,6 @@ from poly.ir.budget import TooCostly, limited
 from poly.ir.nest import Nest
 from poly.model.core import Target
 from poly.model.price import price
-from poly.model.schedules import ScheduleModel
 from poly.model.work import LOAD
 from poly.schedules.schedule import Schedule, schedule
 
@@ -91,7 +90,7 @@ class Expected(NamedTuple):
 
 def _expected(made: Schedule, target: Target) -> Expected:
     """What the model expects of a schedule, with open sizes at assumed values."""
-    parts = ScheduleModel(with_known_sizes(made, {}), {}, target).form({})
+    parts = usual_parts(made, target)
     vectors = ((one, one.instances / target.isa.lanes(one.dtype)) for one in parts.computed)
     return Expected(price(parts, target).seconds, sum(n * target.unit(one.dtype) for one, n in vectors))
 

@@ -15,7 +15,7 @@ import islpy as isl
 
 from codegen.integer import Affine
 from codegen.names import another
-from poly.ir.sets import own_names, parameters
+from poly.ir.sets import integer, own_names, parameters
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def _fixed(iterators: Sequence[str], domain: isl.Set) -> Iterator[tuple[str, Aff
     for position, iterator in enumerate(iterators):
         value = domain.plain_get_val_if_fixed(isl.dim_type.set, position)
         if value.is_int():
-            yield iterator, Affine.of(_integer(value))
+            yield iterator, Affine.of(integer(value))
 
 
 def linear(iterators: Sequence[str], function: isl.PwAff) -> Affine | None:
@@ -77,15 +77,11 @@ def linear(iterators: Sequence[str], function: isl.PwAff) -> Affine | None:
     aff = pieces[0][1]
     if any(not aff.get_coefficient_val(isl.dim_type.div, d).is_zero() for d in range(aff.dim(isl.dim_type.div))):
         return None
-    terms = [(name, _integer(aff.get_coefficient_val(isl.dim_type.in_, d))) for d, name in enumerate(iterators)]
+    terms = [(name, integer(aff.get_coefficient_val(isl.dim_type.in_, d))) for d, name in enumerate(iterators)]
     for d in range(aff.dim(isl.dim_type.param)):
         size = aff.get_dim_name(isl.dim_type.param, d) or ""
-        terms.append((size, _integer(aff.get_coefficient_val(isl.dim_type.param, d))))
-    return Affine.make(terms, _integer(aff.get_constant_val()))
-
-
-def _integer(value: isl.Val) -> int:
-    return int(value.to_python())
+        terms.append((size, integer(aff.get_coefficient_val(isl.dim_type.param, d))))
+    return Affine.make(terms, integer(aff.get_constant_val()))
 
 
 def _one(name: str, rest: Affine, unknown: str) -> dict[str, Affine]:
@@ -132,4 +128,4 @@ def _digits(
 
 
 def _constant(value: isl.PwAff) -> int:
-    return _integer(value.get_pieces()[0][1].get_constant_val())
+    return integer(value.get_pieces()[0][1].get_constant_val())

@@ -15,6 +15,7 @@ from codegen.expr import Load, accessed
 from codegen.integer import Int, Linear, Lookup
 from poly.ir.fixing import fix_set
 from poly.ir.nest import Nest, Statement
+from poly.ir.sets import integer
 
 
 @dataclass(frozen=True)
@@ -97,15 +98,11 @@ def _near(points: isl.Set, places: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]
     for piece in points.get_basic_sets():
         inside = np.ones(len(places), bool)
         for constraint in piece.get_constraints():
-            coefficients = [_integer(constraint.get_coefficient_val(isl.dim_type.set, at)) for at in axes]
-            value = places @ np.array(coefficients) + _integer(constraint.get_constant_val())
+            coefficients = [integer(constraint.get_coefficient_val(isl.dim_type.set, at)) for at in axes]
+            value = places @ np.array(coefficients) + integer(constraint.get_constant_val())
             inside &= value == 0 if constraint.is_equality() else value >= 0
         found |= inside
     return found
-
-
-def _integer(value: isl.Val) -> int:
-    return int(value.to_python())
 
 
 def _has(points: isl.Set, place: np.ndarray[Any, Any]) -> bool:

@@ -24,6 +24,11 @@ def number(value: int) -> isl.Val:
     return isl.Val(str(value))
 
 
+def integer(value: isl.Val) -> int:
+    """An integer of isl's as Python's."""
+    return int(value.to_python())
+
+
 def set_space(sizes: Sequence[str], rank: int, name: str = "") -> isl.Space:
     """`[M, N] -> { name[·, ·] }`, with `rank` dimensions."""
     space = isl.Space.set_alloc(isl.DEFAULT_CONTEXT, len(sizes), rank)

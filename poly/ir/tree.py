@@ -145,6 +145,11 @@ def walk(node: Node) -> Iterator[Node]:
         yield from walk(child)
 
 
+def has_kernel(node: Node) -> bool:
+    """Whether a microkernel runs at or below a node."""
+    return any(isinstance(below, Micro) for below in walk(node))
+
+
 def statements(node: Node) -> tuple[str, ...]:
     """The statements below, in textual order."""
     return tuple(n.statement for n in walk(node) if isinstance(n, Leaf | Micro))

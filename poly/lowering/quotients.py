@@ -8,8 +8,7 @@ from functools import reduce
 
 import islpy as isl
 
-from codegen.expr import Index, Load, NodeT, looked_up, map_operands, walk
-from codegen.expr import Node as ExprNode
+from codegen.expr import Index, Load, NodeT, integers, map_operands, walk
 from codegen.integer import Affine, Int, Lookup, lookups, map_lookups
 from poly.ir.nest import Nest, Statement
 from poly.ir.sets import function, own_names
@@ -27,22 +26,13 @@ def with_quotients(nest: Nest, tree: Node) -> tuple[Nest, Node]:
 
 def _extended(statement: Statement) -> Statement:
     used = (statement.target, *walk(statement.expr))
-    divided = [value for node in used for value in _integers(node) if not (value.is_affine or lookups(value))]
+    divided = [value for node in used for value in integers(node) if not (value.is_affine or lookups(value))]
     if not divided:
         return statement
     names = dict(zip(dict.fromkeys(divided), own_names("quotient", len(divided)), strict=False))
     made = extended(statement, tuple(names.values()), _values(statement, names))
     places = {value: Affine.name(name) for value, name in names.items()}
     return replace(made, target=_at(statement.target, places), expr=_at(statement.expr, places))
-
-
-def _integers(node: ExprNode) -> tuple[Int, ...]:
-    match node:
-        case Load(indices=indices):
-            return (*indices, *(value for found in looked_up(node) for value in found.indices))
-        case Index(value):
-            return (value,)
-    return ()
 
 
 def _values(statement: Statement, values: Iterable[Int]) -> isl.Map:

@@ -32,7 +32,7 @@ from poly.analysis.contraction import Contraction, formed
 from poly.analysis.dependences import dependences
 from poly.autoschedule.rules.attempt import attempt
 from poly.autoschedule.rules.contiguous import contiguous
-from poly.autoschedule.rules.form import Form, with_known_sizes
+from poly.autoschedule.rules.form import Form, usual_parts
 from poly.autoschedule.rules.lanes import vectorized
 from poly.autoschedule.rules.sharing import parallelized
 from poly.errors import ScheduleError
@@ -45,7 +45,6 @@ from poly.ir.strides import strided_cost
 from poly.ir.tree import Band, Node, Sequence, statements
 from poly.model.core import Target
 from poly.model.price import arithmetic
-from poly.model.schedules import ScheduleModel
 from poly.schedules.makeable import check_makeable
 from poly.schedules.schedule import Schedule, schedule
 from poly.schedules.steps import Distribute, Enclose, Order, Pack, Part, Split, Step, Tensorize
@@ -105,7 +104,7 @@ def usual_factorisation(nest: Nest, target: Target, loops: Form) -> Form | None:
 
 def _computation(made: Schedule, target: Target) -> float:
     """Seconds of a call with all data in the nearest cache: blocks read again less than any other loops."""
-    return arithmetic(ScheduleModel(with_known_sizes(made, {}), {}, target).form({}).computed, target)
+    return arithmetic(usual_parts(made, target).computed, target)
 
 
 def factorised(nest: Nest, isa: ISA, blocks: Blocks | None = None) -> Schedule | None:

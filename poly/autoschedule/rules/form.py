@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from poly.analysis.roles import ASSUMED
 from poly.autoschedule.spaces.space import Knob, Structure, Value, Values
@@ -21,10 +20,9 @@ from poly.ir.fixing import fix_tree
 from poly.ir.tree import bands
 from poly.model.core import Target
 from poly.model.cost import Cost
+from poly.model.parts import ScheduleParts
+from poly.model.schedules import ScheduleModel
 from poly.schedules.schedule import Schedule
-
-if TYPE_CHECKING:
-    from poly.model.schedules import ScheduleModel
 
 Traits = tuple[tuple[str, str], ...]
 
@@ -134,8 +132,6 @@ class _Predictor:
 
     @cached_property
     def _model(self) -> ScheduleModel:
-        from poly.model.schedules import ScheduleModel  # poly.compile predicts no form's costs
-
         return ScheduleModel(with_known_sizes(self.form.tried, self.sizes), self.form.cuts, self.target)
 
 
@@ -152,6 +148,11 @@ def with_known_sizes(made: Schedule, sizes: Mapping[str, int]) -> Schedule:
     if not values:
         return made
     return replace(made, nest=made.nest.with_sizes(values), tree=fix_tree(made.tree, values))
+
+
+def usual_parts(made: Schedule, target: Target) -> ScheduleParts:
+    """The parts of a schedule that the model prices, with its open sizes at ASSUMED."""
+    return ScheduleModel(with_known_sizes(made, {}), {}, target).form({})
 
 
 def new_loops(before: Schedule, after: Schedule, knobs: Mapping[str, str]) -> dict[str, str]:

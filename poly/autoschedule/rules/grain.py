@@ -17,7 +17,7 @@ from poly.autoschedule.rules.form import Form
 from poly.autoschedule.rules.shapes import INNER_GUESS, instances
 from poly.ir.nest import Nest
 from poly.ir.strides import extent
-from poly.ir.tree import Band, Micro, bands, walk
+from poly.ir.tree import Band, bands, has_kernel
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Split
 
@@ -39,7 +39,7 @@ def in_groups(form: Form, isa: ISA) -> Form:
 def grained(schedule: Schedule, units: int) -> Schedule:
     """The schedule with parallel loops of short iterations in blocks, one per work-group."""
     for band in bands(schedule.tree):
-        if band.parallel and not any(isinstance(node, Micro) for node in walk(band)):
+        if band.parallel and not has_kernel(band):
             block = _block(schedule.nest, band, units)
             schedule = applied(schedule, [Split(((band.name, block),))] if block > 1 else [])
     return schedule

@@ -17,7 +17,7 @@ from poly.autoschedule.rules.form import Form
 from poly.autoschedule.rules.shapes import INNER_GUESS, heaviest, parts
 from poly.ir.nest import Nest
 from poly.ir.strides import extent
-from poly.ir.tree import Band, Micro, Node, Sequence, bands, walk
+from poly.ir.tree import Band, Micro, Node, Sequence, bands, has_kernel, walk
 from poly.lowering.calls import inner_bands
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Parallel
@@ -61,7 +61,7 @@ def parallelized(schedule: Schedule) -> Schedule:
 def parallelized_beside_kernels(schedule: Schedule) -> Schedule:
     """The same for the loops without a microkernel: the plan of one says what its threads share."""
     for part in parts(schedule.tree):
-        if not any(isinstance(node, Micro) for node in walk(part)):
+        if not has_kernel(part):
             schedule = _parallelized(schedule, part, WORTH)
     return schedule
 
