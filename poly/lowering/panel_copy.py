@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import starmap
-from typing import Literal
 
 import islpy as isl
 
@@ -18,6 +17,7 @@ from codegen.integer import Int, Linear, element_count, product, quotient
 from codegen.loop_ir import For, Node, below
 from codegen.names import another, c_name
 from codegen.program import Instructions, Workspace
+from microkernels.contract import Side
 from microkernels.ctext import suffix
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
@@ -48,9 +48,7 @@ from poly.lowering.calls import (
 )
 from poly.lowering.corners import operand_checks, panel_check
 from poly.lowering.ctext import value
-
-Loops = tuple[tuple[str, isl.PwAff], ...]
-"""Names and functions of loops, outermost first."""
+from poly.lowering.ragged import Loops, ranges
 
 
 @dataclass(frozen=True)
@@ -97,7 +95,7 @@ def panel_copy(
     size = product([*steps, source.width])
     count = element_count([*extents, *steps, source.width])
     space = panel_space(isa, private, source.dtype, count, workspaces)
-    panel = Panel(c_name(buffer), product([number, size]), source.width, count, space)
+    panel = Panel(c_name(buffer), product([number, size]), source.width, count, len(outer), space)
     group = None
     if several := turned or beside:
         inside = [band.name for band in numbering].index(several.name) + 1
@@ -108,8 +106,46 @@ def panel_copy(
         RoutineCall(instances.name, instances.names, instances.domain, copied, "pack", to=space),
         tuple(b.name for b in single),
         Workspace(buffer, source.dtype, count, private, space, f"panels of {node.array}"),
-        panel,
+        _begun(source, panel, _functions(numbering, statement), micro, (*outer, *_functions(between, statement))),
     )
+
+
+def _begun(source: PanelSource, panel: Panel, numbered: Loops, micro: Micro, called: Loops) -> Panel:
+    """The panel as a call inside the loops `called` reads it: from the call's first step and lane on.
+
+    Raises:
+        ScheduleError: a call does not have all steps of an inner loop of the reduction.
+    """
+    statement, outer = source.statement, called[: panel.depth]
+    whole = Instances("panel", statement.domain, (*outer, *numbered))
+    found = ranges(statement, micro, called, {source.role: panel.depth})
+
+    def skipped(band: Band) -> Int:
+        function, part = band.function(statement.name), found[band.name]
+        same = _agree(whole, whole.low(function), part, part.low(function))
+        return Linear() if same else Linear.name(band.name) - value(whole.low(function), whole.names)
+
+    for band in source.reduce[1:]:
+        function, part = band.function(statement.name), found[band.name]
+        if not _agree(whole, whole.count(function), part, part.count(function)):
+            raise ScheduleError(
+                f"pack({source.operand.array}): the steps of {band.name} differ between the calls that read one panel. "
+                "Remedy: leave this step out."
+            )
+    steps: Int = Linear()
+    for band in source.reduce:
+        steps = product([steps, value(whole.count(band.function(statement.name)), whole.names)]) + skipped(band)
+    return replace(panel, steps=steps, lane=skipped(source.lanes) if source.lanes else Linear())
+
+
+def _agree(one: Instances, value_of_one: isl.PwAff, other: Instances, value_of_other: isl.PwAff) -> bool:
+    """Whether two functions of groups have the same value at each point."""
+    values = (
+        group.groups.apply_range(isl.Map.from_pw_aff(function))
+        for group, function in ((one, value_of_one), (other, value_of_other))
+    )
+    first, second = values
+    return bool(first.is_equal(second))
 
 
 @dataclass(frozen=True)
@@ -119,7 +155,7 @@ class PanelSource:
     The loops `numbering` count its panels. A panel has `width` lanes, which the loop `lanes` counts (None: one lane).
     """
 
-    role: str
+    role: Side
     statement: Statement
     operand: Operand
     dtype: DType
@@ -129,14 +165,14 @@ class PanelSource:
     numbering: tuple[Band, ...]
 
 
-def role_of(nest: Nest, node: Copy, micro: Micro) -> Literal["left", "right"]:
+def role_of(nest: Nest, node: Copy, micro: Micro) -> Side:
     """The role of the microkernel's operand that a copy packs into panels.
 
     Raises:
         ScheduleError: the kernel does not read the array in the role that the copy names.
     """
     contraction = absorbed(nest, micro)
-    role: Literal["left", "right"] = "right" if contraction.left.array != node.array or node.role == "right" else "left"
+    role: Side = "right" if contraction.left.array != node.array or node.role == "right" else "left"
     operand_ = contraction.right if role == "right" else contraction.left
     if operand_.array != node.array or node.role not in (None, role):
         raise ScheduleError(

@@ -19,7 +19,8 @@ from poly.ir.tree import Band, Copy, Micro, Node, Sequence, walk
 from poly.lowering.box_copy import boxed_reads, reading_kernels
 from poly.lowering.calls import Operand, inner_bands, taken_bands
 from poly.lowering.ctext import constants
-from poly.lowering.panel_copy import Loops, role_of
+from poly.lowering.panel_copy import role_of
+from poly.lowering.ragged import Loops
 from poly.lowering.tile import checked_operands
 
 

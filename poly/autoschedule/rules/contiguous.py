@@ -14,7 +14,7 @@ from poly.autoschedule.rules.attempt import attempt
 from poly.ir.edits import find_loop
 from poly.ir.paths import paths
 from poly.ir.strides import STRIDED, moved_iterator, strided_cost
-from poly.ir.tree import Band, Node, Sequence, bands, statements
+from poly.ir.tree import Band, Micro, Node, Sequence, bands, statements, walk
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Distribute, Interchange
 
@@ -22,9 +22,14 @@ from poly.schedules.steps import Distribute, Interchange
 def contiguous(schedule: Schedule) -> Schedule:
     """The schedule with loops sunk to the innermost position where that is legal and makes the accesses cheaper."""
     for band in bands(schedule.tree):
-        if bands(band.body) and _gain(schedule, band) > 0:
+        if bands(band.body) and not _has_kernel(band) and _gain(schedule, band) > 0:
             schedule = _sunk(schedule, band.name) or schedule
     return schedule
+
+
+def _has_kernel(band: Band) -> bool:
+    """Whether a microkernel runs inside a loop, whose order suits it already."""
+    return any(isinstance(node, Micro) for node in walk(band))
 
 
 def _gain(schedule: Schedule, band: Band) -> int:

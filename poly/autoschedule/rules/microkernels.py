@@ -2,7 +2,8 @@
 
 over a box               contraction.py: tiles, copies and an outer product, chosen by the model
 without rows             matrix_vector.py: a kernel that streams the matrix
-over any other domain    non_rectangular.py: an outer product over the loops that form a box once the others are fixed
+over boxes               non_rectangular.py: an outer product over the loops that form a box once the others are fixed
+over a slanted domain    triangles.py: as over a box, of which a part is stored
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ from math import prod
 
 from microkernels.dtypes import DType, f16
 from poly.analysis.roles import Roles, roles
+from poly.autoschedule.rules.blocks import blocked
+from poly.autoschedule.rules.contiguous import contiguous
 from poly.autoschedule.rules.contraction import Outline, Tilings, outlined, planned_steps
 from poly.autoschedule.rules.isolation import StepsOf, each_contraction, isolated
 from poly.autoschedule.rules.lanes import vectorized
 from poly.autoschedule.rules.matrix_vector import StreamedProduct, matrix_vector_steps, streamed
 from poly.autoschedule.rules.non_rectangular import NonRectangular, inner_box, non_rectangular_steps
+from poly.autoschedule.rules.triangles import triangle_steps
 from poly.autoschedule.spaces.space import Family
 from poly.ir.nest import Nest, Statement
 from poly.model import Choice
@@ -40,7 +44,7 @@ def contracted(nest: Nest, target: Target, choices: Mapping[str, Choice] | None 
 
 def _contracted(nest: Nest, steps_of: StepsOf) -> Schedule:
     made = each_contraction(nest, steps_of)
-    return vectorized(made) if made.steps else made
+    return vectorized(blocked(contiguous(made))) if made.steps else made
 
 
 def _steps(
@@ -56,7 +60,8 @@ def _steps(
         return None
     r, initial = roles(nest, statement), zeroing(nest, statement)
     if r is None:
-        return non_rectangular_steps(nest, statement, loops, target)
+        inner = non_rectangular_steps(nest, statement, loops, target)
+        return inner or triangle_steps(nest, statement, dtype, loops, target, initial)
     streams = matrix_vector_steps(r, loops, target, initial) if choice is None and not r.rows else None
     return streams or planned_steps(r, dtype, loops, target, initial, choice)
 
