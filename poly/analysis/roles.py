@@ -55,12 +55,19 @@ class Roles:
 def roles(nest: Nest, statement: Statement) -> Roles | None:
     """The axes of a contraction over a box that starts at 0; None for anything else."""
     contraction = recognise(nest, statement)
-    if contraction is None:
-        return None
-    extents = _extents(statement)
-    if extents is None:
-        return None
+    extents = _extents(statement) if contraction else None
+    return None if contraction is None or extents is None else _roles(nest, statement, contraction, extents)
 
+
+def enclosing_roles(nest: Nest, statement: Statement) -> Roles | None:
+    """The axes of the box around a contraction's domain, wherever it begins; None for anything else."""
+    contraction = recognise(nest, statement)
+    if contraction is None or statement.domain.is_empty():
+        return None
+    return _roles(nest, statement, contraction, _lengths(statement))
+
+
+def _roles(nest: Nest, statement: Statement, contraction: Contraction, extents: Mapping[str, int | None]) -> Roles:
     def axis(iterator: str) -> Axis:
         def along(access: Load) -> Int:
             return step(nest.array(access.array), access, iterator)
@@ -110,6 +117,15 @@ def _extents(statement: Statement) -> dict[str, int | None] | None:
         above = box.lower_bound_val(isl.dim_type.set, position, isl.Val(0))
         box = above.intersect(_at_most(domain, position, high))
     return extents if domain.is_equal(box.intersect_params(domain.params())) else None
+
+
+def _lengths(statement: Statement) -> dict[str, int | None]:
+    """The number of values from the least to the greatest of each iterator; None if it depends on sizes."""
+    ends = [
+        (statement.domain.dim_min_val(at), statement.domain.dim_max_val(at)) for at in range(len(statement.iterators))
+    ]
+    lengths = (high.to_python() - low.to_python() + 1 if low.is_int() and high.is_int() else None for low, high in ends)
+    return dict(zip(statement.iterators, lengths, strict=True))
 
 
 def _at_most(domain: isl.Set, position: int, high: isl.PwAff) -> isl.Set:

@@ -71,19 +71,28 @@ class RoutineCall:
 class Panel:
     """The packed copy of an operand, in panels that hold `width` lanes for each step of the reduction.
 
-    `offset` is the start in the buffer of the panel that a microkernel call reads. The buffer has `count` elements and
-    is in the address space `space` on an OpenCL device.
+    `offset` is the start in the buffer of the panel that a microkernel call reads. The call begins `steps` later in the
+    reduction, and with the lane `lane`: a tile that a slanted bound cuts may lack the first. The buffer has `count`
+    elements and is in the address space `space` on an OpenCL device; it is filled inside `depth` loops.
     """
 
     buffer: str
     offset: Int
     width: int
     count: Int
+    depth: int
     space: Space = "global"
+    steps: Int = START
+    lane: Int = START
 
     def start(self, further: Int = START) -> Pointer:
-        """The address of its first element plus `further`."""
-        return Pointer(self.buffer, self.offset + further)
+        """The address of the first element that a call reads plus `further`."""
+        return Pointer(self.buffer, self.first + self.lane + further)
+
+    @property
+    def first(self) -> Int:
+        """The position of the first step that a call reads."""
+        return self.offset + self.steps * self.width
 
 
 @dataclass(frozen=True)

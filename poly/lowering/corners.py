@@ -30,12 +30,13 @@ def tile_checks(tile: KernelTile, panels: Iterable[Panel | None]) -> tuple[Call,
     counts: dict[str, Int] = {loop: Linear.name(name) for loop, name in (extents | steps).items()}
     depth = multiplied(map(Linear.name, steps.values()))
     read = [panel_check(panel, depth * panel.width) for panel in panels if panel]
-    return (*operand_checks((tile.left, tile.right, tile.output), counts), *read)
+    boxes = (tile.left, tile.right) if tile.ragged else (tile.left, tile.right, tile.output)
+    return (*operand_checks(boxes, counts), *read)
 
 
 def panel_check(panel: Panel, elements: Int) -> Call:
     """The assertion for the first `elements` elements of a panel."""
-    return assert_within(panel.offset + elements - 1, panel.count)
+    return assert_within(panel.first + elements - 1, panel.count)
 
 
 def _corners(op: Operand, index: Int, counts: Mapping[str, Int]) -> Iterator[Int]:

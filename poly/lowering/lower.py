@@ -11,6 +11,7 @@ from codegen.declarations import around_shared, declared, shadows
 from codegen.loop_ir import LoopMark
 from codegen.program import Program
 from microkernels.catalogue import gemv_source, pack_source, scatter_source
+from microkernels.ctext import letters
 from microkernels.dtypes import f16
 from microkernels.errors import TargetError
 from microkernels.isa import ISA
@@ -170,8 +171,9 @@ def _preamble(tree: Node, expansion: Expansion, isa: ISA) -> str:
     for kernel in sorted(tiles, key=lambda kernel: (kernel.name, kernel.dtype.name)):
         users = {f"{micro.statement}_tile" for micro in micros if micro.kernel == kernel}
         calls = [call for call in expansion.calls if call.name in users]
-        for spaces in sorted({call.spaces for call in calls}):
-            alike = [call for call in calls if call.spaces == spaces]
+        named = {letters(isa, *call.spaces): call.spaces for call in calls}
+        for name, spaces in sorted(named.items()):
+            alike = [call for call in calls if letters(isa, *call.spaces) == name]
             texts.append(kernel.source(_extents(alike, "rows"), _extents(alike, "columns"), spaces))
     return "\n".join(texts)
 

@@ -11,6 +11,7 @@ from codegen.instructions import START, Call, Cell, Let, Pointer, Table, Write
 from codegen.integer import Int, Linear, Test
 from codegen.loop_ir import For, Node, below
 from codegen.program import Instructions
+from microkernels.contract import Side
 from microkernels.ctext import Space, Spaces
 from microkernels.custom_kernel import CustomKernel
 from microkernels.errors import TargetError
@@ -34,8 +35,8 @@ from poly.lowering.calls import (
 from poly.lowering.corners import tile_checks
 from poly.lowering.custom_call import custom_call
 from poly.lowering.group_call import group_call
-from poly.lowering.scatter import run_length, scattered
-from poly.lowering.tile import KernelTile, tile_of
+from poly.lowering.scatter import ragged, scattered
+from poly.lowering.tile import KernelTile, run_length, tile_of
 from poly.lowering.vector_call import vector_call
 
 SHORT, FAR = 96, 4 << 20
@@ -59,8 +60,9 @@ def kernel_call(
             f"microkernel({node.kernel}) is made for {made_for}, and the target is 'c:{isa.name}'. "
             f"Remedy: target='c:{made_for}', or a microkernel of {isa.name}."
         )
-    tile = tile_of(nest, node, loops)
     left, right = (panels.get((node.statement, role)) for role in ("left", "right"))
+    packed: tuple[tuple[Side, Panel | None], ...] = (("left", left), ("right", right))
+    tile = tile_of(nest, node, loops, {side: panel.depth for side, panel in packed if panel})
     match kernel:
         case MatrixVector():
             return vector_call(tile, kernel)
@@ -79,19 +81,21 @@ def _tile_call(
     """The call of an outer-product kernel, which reads its operands in place or from panels."""
     node, output, instances = tile.node, tile.output, tile.instances
     run, accumulate = run_length(output, node), tile.accumulate
-    spaces: Spaces = (_space(left), _space(right), "global" if run is None else "private")
+    own = run is not None or tile.ragged
+    spaces: Spaces = (_space(left), _space(right), "private" if own else "global")
     nodes = [
-        *_pointers(tile, kernel, left, run is not None),
-        *(_ahead(tile, kernel) if run is None else []),
-        _call(tile, kernel, left, right, spaces, accumulate if run is None else Linear()),
+        *_pointers(tile, kernel, left, own),
+        *([] if own else _ahead(tile, kernel)),
+        _call(tile, kernel, left, right, spaces, Linear() if own else accumulate),
         *(scattered(node, kernel, isa, output, run, accumulate) if run is not None else []),
+        *([ragged(tile, kernel, isa, *tile.row_columns, accumulate)] if tile.row_columns else []),
     ]
     return RoutineCall(
         instances.name,
         instances.names,
         instances.domain,
         Instructions(tuple(nodes), tile_checks(tile, (left, right)), tile.definitions),
-        routine="gemm" if run is None else "scatter",
+        routine="scatter" if own else "gemm",
         rows=tile.extents(node.rows),
         columns=tile.extents(node.columns),
         spaces=spaces,

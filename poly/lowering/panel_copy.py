@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import starmap
-from typing import Literal
 
 import islpy as isl
 
@@ -18,6 +17,7 @@ from codegen.integer import Int, Linear, element_count, product, quotient
 from codegen.loop_ir import For, Node, below
 from codegen.names import another, c_name
 from codegen.program import Instructions, Workspace
+from microkernels.contract import Side
 from microkernels.ctext import suffix
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
@@ -48,9 +48,7 @@ from poly.lowering.calls import (
 )
 from poly.lowering.corners import operand_checks, panel_check
 from poly.lowering.ctext import value
-
-Loops = tuple[tuple[str, isl.PwAff], ...]
-"""Names and functions of loops, outermost first."""
+from poly.lowering.ragged import Loops, ranges
 
 
 @dataclass(frozen=True)
@@ -97,7 +95,7 @@ def panel_copy(
     size = product([*steps, source.width])
     count = element_count([*extents, *steps, source.width])
     space = panel_space(isa, private, source.dtype, count, workspaces)
-    panel = Panel(c_name(buffer), product([number, size]), source.width, count, space)
+    panel = Panel(c_name(buffer), product([number, size]), source.width, count, len(outer), space)
     group = None
     if several := turned or beside:
         inside = [band.name for band in numbering].index(several.name) + 1
@@ -108,8 +106,57 @@ def panel_copy(
         RoutineCall(instances.name, instances.names, instances.domain, copied, "pack", to=space),
         tuple(b.name for b in single),
         Workspace(buffer, source.dtype, count, private, space, f"panels of {node.array}"),
-        panel,
+        _begun(source, panel, _read(source, micro, outer, between)),
     )
+
+
+def same_steps(nest: Nest, node: Copy, micro: Micro, outer: Loops, between: tuple[Band, ...]) -> bool:
+    """Whether all calls that read a panel have all its steps of the inner loops of the reduction.
+
+    In the outermost of these loops, and in the lanes, a call may begin further on.
+    """
+    source = _source(nest, node, micro, outer, between)
+    read = _read(source, micro, outer, between)
+    return all(read.agree(Instances.count, band) for band in source.reduce[1:])
+
+
+@dataclass(frozen=True)
+class _Read:
+    """What a panel has, and what the calls that read it have of each loop that the kernel absorbs."""
+
+    statement: str
+    whole: Instances
+    calls: Mapping[str, Instances]
+
+    def agree(self, number: Callable[[Instances, isl.PwAff], isl.PwAff], band: Band) -> bool:
+        """Whether a number, such as the count of a loop's iterations, is the same for a panel and for its calls."""
+        function = band.function(self.statement)
+        one, other = (
+            group.groups.apply_range(isl.Map.from_pw_aff(number(group, function)))
+            for group in (self.whole, self.calls[band.name])
+        )
+        return bool(one.is_equal(other))
+
+
+def _read(source: PanelSource, micro: Micro, outer: Loops, between: tuple[Band, ...]) -> _Read:
+    statement = source.statement
+    whole = Instances("panel", statement.domain, (*outer, *_functions(source.numbering, statement)))
+    called = (*outer, *_functions(between, statement))
+    return _Read(statement.name, whole, ranges(statement, micro, called, {source.role: len(outer)}))
+
+
+def _begun(source: PanelSource, panel: Panel, read: _Read) -> Panel:
+    """The panel as a call reads it: from the call's first step and lane on."""
+    whole, name = read.whole, source.statement.name
+
+    def skipped(band: Band) -> Int:
+        begin = value(whole.low(band.function(name)), whole.names)
+        return Linear() if read.agree(Instances.low, band) else Linear.name(band.name) - begin
+
+    steps: Int = Linear()
+    for band in source.reduce:
+        steps = product([steps, value(whole.count(band.function(name)), whole.names)]) + skipped(band)
+    return replace(panel, steps=steps, lane=skipped(source.lanes) if source.lanes else Linear())
 
 
 @dataclass(frozen=True)
@@ -119,7 +166,7 @@ class PanelSource:
     The loops `numbering` count its panels. A panel has `width` lanes, which the loop `lanes` counts (None: one lane).
     """
 
-    role: str
+    role: Side
     statement: Statement
     operand: Operand
     dtype: DType
@@ -129,14 +176,14 @@ class PanelSource:
     numbering: tuple[Band, ...]
 
 
-def role_of(nest: Nest, node: Copy, micro: Micro) -> Literal["left", "right"]:
+def role_of(nest: Nest, node: Copy, micro: Micro) -> Side:
     """The role of the microkernel's operand that a copy packs into panels.
 
     Raises:
         ScheduleError: the kernel does not read the array in the role that the copy names.
     """
     contraction = absorbed(nest, micro)
-    role: Literal["left", "right"] = "right" if contraction.left.array != node.array or node.role == "right" else "left"
+    role: Side = "right" if contraction.left.array != node.array or node.role == "right" else "left"
     operand_ = contraction.right if role == "right" else contraction.left
     if operand_.array != node.array or node.role not in (None, role):
         raise ScheduleError(
@@ -167,27 +214,6 @@ def _source(nest: Nest, node: Copy, micro: Micro, outer: Loops, between: tuple[B
     return PanelSource(
         role, statement, operand(nest, access, coordinates), dtype, width, lanes, micro.reduce, numbering
     )
-
-
-def starts_alike(nest: Nest, node: Copy, micro: Micro, outer: Loops, between: tuple[Band, ...]) -> bool:
-    """Whether every tile begins where its panel begins, in the lanes and in the steps of the reduction.
-
-    A panel is made for all tiles that read it. In a triangle, one of these may begin further on.
-    """
-    source = _source(nest, node, micro, outer, between)
-    statement = source.statement
-    tile, panel = (
-        Instances("alike", statement.domain, (*outer, *_functions(bands, statement)))
-        for bands in (between, source.numbering)
-    )
-
-    def same(number: Callable[[Instances, isl.PwAff], isl.PwAff], band: Band) -> bool:
-        function = band.function(statement.name)
-        one, other = (i.groups.apply_range(isl.Map.from_pw_aff(number(i, function))) for i in (tile, panel))
-        return bool(one.is_equal(other))
-
-    begun = all(same(Instances.low, band) for band in (source.lanes, *source.reduce) if band is not None)
-    return begun and all(same(Instances.count, band) for band in source.reduce[1:])
 
 
 def _iterators_of_lanes(statement: Statement, lanes: Band | None) -> frozenset[str]:

@@ -14,16 +14,7 @@ from microkernels.kernel import OuterProduct
 from poly.ir.tree import Band, Micro
 from poly.lowering.address_spaces import word
 from poly.lowering.calls import Operand, along, each_row, moved
-
-
-def run_length(output: Operand, node: Micro) -> int | None:
-    """The number of neighbouring columns that are contiguous in the output; None if all are."""
-    column = node.columns.name if node.columns else ""
-    if output.stride(column).number != 1:
-        return 1
-    atoms = output.coordinates.atoms.items()
-    used = [divisor for atom, (loop, divisor) in atoms if loop == column and atom in output.offset.names]
-    return min(used, default=None)
+from poly.lowering.tile import KernelTile
 
 
 def scattered(
@@ -46,6 +37,17 @@ def scattered(
         each_row(below([along(node.rows, "row", "this_row"), *row_quotients], [offset])),
         _each_run(columns, run, column_quotients, [to, each_row(store)]),
     ]
+
+
+def ragged(tile: KernelTile, kernel: OuterProduct, isa: ISA, first: Int, length: Int, accumulate: Int | Test) -> Node:
+    """The loop that stores each row of the tile on the stack from its column `first` on, `length` columns."""
+    node, output = tile.node, tile.output
+    column = node.columns.name if node.columns else ""
+    quotients, place = moved(output, output.offset, node.rows.name if node.rows else "", "this_row")
+    to = Pointer(output.array, place.substitute({column: Linear.name("from")}))
+    source = Pointer("tile", Linear.name("row") * kernel.columns + Linear.name("from") - _begin(node.columns))
+    store = Call(f"store_run_{suffix(isa, kernel.dtype)}", (to, source, length, accumulate))
+    return each_row(below([along(node.rows, "row", "this_row"), *quotients, Let("from", first)], [store]))
 
 
 def _begin(columns: Band | None) -> Int:

@@ -10,7 +10,8 @@ from itertools import starmap
 import islpy as isl
 
 from codegen.instructions import Factor, Let, Pointer
-from codegen.integer import Int, Linear, Test, compare, connected, product
+from codegen.integer import Int, Linear, Test, compare, connected, maximum, minimum, product
+from microkernels.contract import Side
 from microkernels.dtypes import DType
 from poly.analysis.contraction import Contraction
 from poly.errors import ScheduleError
@@ -20,6 +21,7 @@ from poly.ir.nest import Array, Nest, Statement
 from poly.ir.tree import Band, Micro
 from poly.lowering.calls import Level, Operand, Panel, absorbed, inner_bands, involves, lows, operand, quotients
 from poly.lowering.ctext import constants, value
+from poly.lowering.ragged import Loops, each_row_of, is_ragged, is_whole, ranges
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,10 @@ class KernelTile:
     output: Operand
     target: Array
     """The output's array."""
-    counts: Mapping[str, isl.PwAff]
-    """The number of iterations of each absorbed loop, by its name."""
+    ranges: Mapping[str, Instances]
+    """For each absorbed loop, by its name: the instances, grouped by loops around it, over which it ranges."""
+    ragged: bool
+    """Whether not all rows have the same columns: the call computes a box around the tile."""
 
     @property
     def dtype(self) -> DType:
@@ -45,6 +49,22 @@ class KernelTile:
     def count(self, band: Band | None) -> Int:
         """The number of iterations of a loop; 1 for None."""
         return self.values[band.name] if band else Linear.of(1)
+
+    @cached_property
+    def row_columns(self) -> tuple[Int, Int] | None:
+        """The first column of the row `this_row`, and the number of columns; None if all rows have the same.
+
+        The number may be negative: no column of the tile is in that row.
+        """
+        node, name = self.node, self.statement.name
+        if not self.ragged or node.rows is None or node.columns is None:
+            return None
+        row = each_row_of(self.statement, node, self.instances.loops)
+        names = (*row.names[:-1], "this_row")
+        columns, begin = node.columns.function(name), Linear.name(node.columns.name)
+        first = maximum(begin, value(row.low(columns), names))
+        end = minimum(begin + Linear.name("tile_columns"), value(row.high(columns), names) + 1)
+        return first, end - Linear.name("from")
 
     def start(self, op: Operand) -> Pointer:
         """Where an operand begins; loops that begin at the same number in all tiles are that number.
@@ -57,12 +77,23 @@ class KernelTile:
     @cached_property
     def lows(self) -> dict[str, Int]:
         """The first values of the absorbed loops, in terms of C variables."""
-        return lows(self.instances, inner_bands(self.node), self.statement.name)
+        bands = inner_bands(self.node)
+        return {
+            name: low
+            for band in bands
+            for name, low in lows(self.ranges[band.name], (band,), self.statement.name).items()
+        }
+
+    @cached_property
+    def counts(self) -> dict[str, isl.PwAff]:
+        """The number of iterations of each absorbed loop, by its name."""
+        bands, name = inner_bands(self.node), self.statement.name
+        return {band.name: self.ranges[band.name].count(band.function(name)) for band in bands}
 
     @cached_property
     def values(self) -> dict[str, Int]:
         """The counts in terms of C variables."""
-        return {name: value(count, self.instances.names) for name, count in self.counts.items()}
+        return {name: value(count, self.ranges[name].names) for name, count in self.counts.items()}
 
     def extents(self, band: Band | None) -> frozenset[int] | None:
         """The values that the loop's count takes; None if they are not known."""
@@ -157,20 +188,19 @@ def begins_at_lows(statement: Statement, contraction: Contraction, loops: Sequen
     return bool(isl.Set.from_multi_pw_aff(counts.min_multi_pw_aff()).is_subset(counts))
 
 
-def checked_operands(
-    nest: Nest, node: Micro, loops: tuple[tuple[str, isl.PwAff], ...]
-) -> tuple[Operand, Operand, Operand]:
+def checked_operands(nest: Nest, node: Micro, loops: Loops) -> tuple[Operand, Operand, Operand]:
     """The left operand, the right operand and the output of a microkernel below `loops`.
 
     Raises:
         ScheduleError: its iterations are not a full box of rows, columns and reduction steps, the loops don't determine
-            the iterators, not every result is first visited where the reduction begins (with `initial`), or an array
-            moves along a loop that does not belong to it.
+            the iterators, not every result is first visited where the reduction begins (with `initial`), an array
+            moves along a loop that does not belong to it, or the results of a ragged tile are not contiguous.
     """
     statement = nest.statement(node.statement)
     contraction = absorbed(nest, node)
     functions = [(band.name, band.function(statement.name)) for band in inner_bands(node)]
-    if not Instances("tile", statement.domain, loops).is_box([function for _, function in functions]):
+    whole = is_whole(statement, node, loops)
+    if not whole and not is_ragged(statement, node, loops):
         inside = ", ".join(name for name, _ in functions)
         raise ScheduleError(
             f"microkernel({node.kernel}): the iterations of a tile of {statement.name} are not a box: the range of one "
@@ -188,7 +218,23 @@ def checked_operands(
     accesses = (contraction.left, contraction.right, contraction.output)
     left, right, output = (operand(nest, access, coordinates) for access in accesses)
     _check_still(node, ((left, node.columns), (right, node.rows), *((output, band) for band in node.reduce)))
+    if not whole and run_length(output, node) is not None:
+        raise ScheduleError(
+            f"microkernel({node.kernel}): some tiles of {statement.name} are no boxes, and the columns of "
+            f"{output.array} are not contiguous. Remedy: tile the loops such that only whole tiles are left to it, or "
+            f"another order of the elements of {output.array}."
+        )
     return left, right, output
+
+
+def run_length(output: Operand, node: Micro) -> int | None:
+    """The number of neighbouring columns that are contiguous in the output; None if all are."""
+    column = node.columns.name if node.columns else ""
+    if output.stride(column).number != 1:
+        return 1
+    atoms = output.coordinates.atoms.items()
+    used = [divisor for atom, (loop, divisor) in atoms if loop == column and atom in output.offset.names]
+    return min(used, default=None)
 
 
 def _check_still(node: Micro, pairs: Iterable[tuple[Operand, Band | None]]) -> None:
@@ -201,7 +247,7 @@ def _check_still(node: Micro, pairs: Iterable[tuple[Operand, Band | None]]) -> N
             )
 
 
-def tile_of(nest: Nest, node: Micro, loops: tuple[tuple[str, isl.PwAff], ...]) -> KernelTile:
+def tile_of(nest: Nest, node: Micro, loops: Loops, copied: Mapping[Side, int]) -> KernelTile:
     """The tile of a microkernel below `loops`, which `checked_operands` has accepted."""
     statement = nest.statement(node.statement)
     contraction = absorbed(nest, node)
@@ -218,7 +264,8 @@ def tile_of(nest: Nest, node: Micro, loops: tuple[tuple[str, isl.PwAff], ...]) -
         right=operand(nest, contraction.right, coordinates),
         output=operand(nest, contraction.output, coordinates),
         target=nest.array(statement.target.array),
-        counts={name: instances.count(function) for name, function in functions},
+        ranges=ranges(statement, node, loops, copied),
+        ragged=not is_whole(statement, node, loops),
     )
 
 

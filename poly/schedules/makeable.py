@@ -23,7 +23,8 @@ from poly.ir.tree import Band, Copy, Micro, Node, Sequence, statements, walk
 from poly.lowering.box_copy import boxed_reads, reading_kernels
 from poly.lowering.calls import Operand, inner_bands, taken_bands
 from poly.lowering.ctext import constants
-from poly.lowering.panel_copy import Loops, role_of, starts_alike
+from poly.lowering.panel_copy import role_of, same_steps
+from poly.lowering.ragged import Loops
 from poly.lowering.tile import checked_operands
 
 
@@ -151,17 +152,17 @@ def _check_kernel(nest: Nest, node: Micro, above: _Above) -> None:
             which = f"{operand.array}, role={side}" if twice else operand.array
             _check_contiguous(nest, node, loops, side, operand, which)
         else:
-            _check_starts(nest, node, above, above.panels[node.statement, side])
+            _check_steps(nest, node, above, above.panels[node.statement, side])
 
 
-def _check_starts(nest: Nest, node: Micro, above: _Above, packed: _Packed) -> None:
-    """Refuse a panel that begins before a tile which reads it."""
+def _check_steps(nest: Nest, node: Micro, above: _Above, packed: _Packed) -> None:
+    """Refuse a panel whose inner loops of the reduction have more steps than a tile which reads it."""
     outer = tuple((band.name, band.function(node.statement)) for band in above.bands[: packed.depth])
     between = above.bands[packed.depth :]
-    if not starts_alike(nest, packed.node, node, outer, between):
+    if not same_steps(nest, packed.node, node, outer, between):
         array = packed.node.array
         raise ScheduleError(
-            f"pack({array}): some tiles of {node.statement} begin further on than the panel of {array} that they read. "
+            f"pack({array}): the tiles of {node.statement} that read one panel have different steps of the reduction. "
             f"Remedy: pack({array}) at loop {above.bands[-1].name}, or leave this step out."
         )
 

@@ -98,7 +98,7 @@ def test_a_blocked_elimination(block: int, tile: tuple[int, int], copies: tuple[
 @settings(max_examples=6)
 @given(st.integers(1, 3), st.sampled_from(KERNELS), st.data())
 def test_a_blocked_factorisation_by_rows(tiles: int, tile: tuple[int, int], data: st.DataObject) -> None:
-    """Copies of some operands are refused where tiles on a triangle's edge begin further on than a panel."""
+    """Tiles on a triangle's edge begin further on than the panel that they read."""
     rows, columns = tile
     size = data.draw(st.integers(tiles * rows + rows + 1, 3 * tiles * rows + 2))
     nest = lu.with_sizes({"N": size})

@@ -10,12 +10,13 @@ from poly.errors import CostWarning, ScheduleError
 from poly.ir.budget import QUESTION, TooCostly, limited
 from poly.ir.work_groups import misfit
 from poly.lowering.mapping.legality import conflict
+from poly.schedules.makeable import check_makeable
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Step
 
 
 def attempt(schedule: Schedule, steps: Iterable[Step]) -> Schedule | None:
-    """The schedule with all the steps; None if the result is illegal or a step does not fit the loops.
+    """The schedule with all the steps; None if a step does not fit, or the result is illegal or makes no code.
 
     If the proof takes too much work, None as well, with a CostWarning. Only the result is checked, not every step on
     the way, since the checks dominate the cost of making a schedule.
@@ -23,6 +24,7 @@ def attempt(schedule: Schedule, steps: Iterable[Step]) -> Schedule | None:
     try:
         with limited(QUESTION):
             made = applied(schedule, steps)
+            check_makeable(made.nest, made.tree)
             return made if _is_legal(made) else None
     except ScheduleError:
         return None

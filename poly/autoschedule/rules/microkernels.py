@@ -2,7 +2,8 @@
 
 over a box               contraction.py: tiles, copies and an outer product, chosen by the model
 without rows             matrix_vector.py: a kernel that streams the matrix
-over any other domain    non_rectangular.py: an outer product over the loops that form a box once the others are fixed
+over boxes               non_rectangular.py: an outer product over the loops that form a box once the others are fixed
+over a slanted domain    triangles.py: as over a box, of which a part is stored
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from math import prod
 
 from microkernels.dtypes import DType, f16
 from poly.analysis.roles import Roles, roles
+from poly.autoschedule.rules.blocks import blocked
 from poly.autoschedule.rules.contiguous import contiguous
 from poly.autoschedule.rules.contraction import Outline, Tilings, outlined, planned_steps
 from poly.autoschedule.rules.form import Form
@@ -22,6 +24,7 @@ from poly.autoschedule.rules.lanes import in_lanes
 from poly.autoschedule.rules.matrix_vector import StreamedProduct, matrix_vector_steps, streamed
 from poly.autoschedule.rules.non_rectangular import NonRectangular, inner_box, non_rectangular_steps
 from poly.autoschedule.rules.sharing import parallelized_beside_kernels
+from poly.autoschedule.rules.triangles import triangle_steps
 from poly.autoschedule.spaces.space import Family
 from poly.ir.nest import Nest, Statement
 from poly.model import Choice
@@ -53,8 +56,8 @@ def _contracted(nest: Nest, target: Target, steps_of: StepsOf) -> Schedule:
 
 
 def _with_other_loops(made: Schedule, target: Target) -> Schedule:
-    """The schedule with the loops beside the microkernels contiguous, fused, shared by the threads, and vectorised."""
-    joined = fused(contiguous(made))
+    """The schedule with the other loops contiguous, fused, in blocks of lines, shared by threads, and vectorised."""
+    joined = blocked(fused(contiguous(made)))
     shared = parallelized_beside_kernels(joined) if target.threads > 1 else joined
     return in_groups(in_lanes(Form.fixed((), shared)), target.isa).tried
 
@@ -72,7 +75,8 @@ def _steps(
         return None
     r, initial = roles(nest, statement), zeroing(nest, statement)
     if r is None:
-        return non_rectangular_steps(nest, statement, loops, target)
+        inner = non_rectangular_steps(nest, statement, loops, target)
+        return inner or triangle_steps(nest, statement, dtype, loops, target, initial)
     streams = matrix_vector_steps(r, loops, target, initial) if choice is None and not r.rows else None
     return streams or planned_steps(r, dtype, loops, target, initial, choice)
 

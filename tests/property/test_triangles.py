@@ -1,0 +1,109 @@
+"""Contractions over triangles and bands: microkernels compute boxes of them, and what is outside stays untouched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+from headers import need_isa
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from triangular import FREE, Bound, Triangular, triangular
+
+import poly
+from poly.analysis.contraction import recognise
+from poly.errors import ScheduleError
+from poly.ir.tree import Micro, bands, walk
+from poly.schedules.schedule import Schedule, schedule
+
+LOWER, UPPER, STRICT = Bound(high=0), Bound(low=0), Bound(high=-1)
+SYRK = Triangular((97, 97, 64), (LOWER, FREE, FREE), "ikj", first="scaled", same=True)
+COVARIANCE = Triangular((131, 131, 47), (UPPER, FREE, FREE), transposed="A", first="zeroed", same=True)
+TRIANGLE_TIMES_MATRIX = Triangular((40, 81, 40), (FREE, LOWER, FREE))
+APART = Triangular((97, 97, 64), (STRICT, FREE, FREE), first="scaled")
+STRIDED = Triangular((70, 70, 50), (LOWER, FREE, FREE), same=True, apart=2)
+
+
+@settings(max_examples=30)
+@example(SYRK, True, 2)
+@example(COVARIANCE, False, 1)
+@example(TRIANGLE_TIMES_MATRIX, True, 1)
+@example(STRIDED, True, 1)
+@given(triangular("ij ij ik jk ij+ik ij+ik+jk"), st.booleans(), st.sampled_from([1, 2]))
+def test_any_part(product: Triangular, known: bool, threads: int) -> None:
+    kernel = poly.compile(product.nest, sizes=product.sizes if known else {}, threads=threads)
+    product.check(kernel, threads)
+
+
+@pytest.mark.parametrize("target", ["c:avx512", "c:avx2", "c:portable"])
+@pytest.mark.parametrize("product", [SYRK, COVARIANCE, APART], ids=["syrk", "covariance", "apart"])
+def test_they_go_to_a_microkernel(product: Triangular, target: str) -> None:
+    need_isa(target.removeprefix("c:"))
+    kernel = poly.compile(product.nest, sizes=product.sizes, target=target, threads=1)
+    assert sum(isinstance(node, Micro) for node in walk(kernel.schedule.tree)) == 1
+    product.check(kernel, 1)
+
+
+@dataclass(frozen=True)
+class ByHand:
+    """Register tiles of `rows`, steps cut into pieces of `depth` or not, and the order of the loops over tiles.
+
+    The operands are copied inside so many of these loops; None for no copy.
+    """
+
+    rows: int
+    depth: int | None
+    order: tuple[str, ...]
+    left: int | None
+    right: int | None
+
+    def made(self, nest: poly.Nest) -> Schedule:
+        """The schedule; raises ScheduleError if a step is refused."""
+        made, statement = schedule(nest), nest.statements[-1]
+        found = recognise(nest, statement)
+        assert found is not None
+        last = [band.name for band in bands(made.tree)][-3:]
+        row, column, step = (
+            next(name for name in last if name[0] == loop) for (loop,) in (found.rows, found.columns, found.reduce)
+        )
+        columns = 64 // nest.array("C").dtype.size
+        made = made.split(**{row: self.rows, column: columns})
+        made = made.split(**{step: self.depth}) if self.depth else made
+        loops = {"row": row, "column": column, "step": step}
+        tiles = [f"{loops[name]}_tile" for name in self.order]
+        made = made.order(" ".join([*tiles, row, column, step]))
+        for role, inside, array in (("left", self.left, found.left.array), ("right", self.right, found.right.array)):
+            if inside is not None:
+                at = ([None, *tiles])[min(inside, len(tiles))]
+                made = made.pack(array, at=at, role=role if found.left.array == found.right.array else None)
+        return made.microkernel(f"gemm_avx2_{self.rows}x{columns}")
+
+
+@st.composite
+def by_hand(draw: st.DrawFn) -> ByHand:
+    inside, depth = st.one_of(st.none(), st.integers(0, 3)), draw(st.sampled_from([None, 7, 32]))
+    order = draw(st.permutations(["row", "column", *(["step"] if depth else [])]))
+    return ByHand(draw(st.sampled_from([1, 4, 6])), depth, tuple(order), draw(inside), draw(inside))
+
+
+@settings(max_examples=30)
+@example(SYRK, ByHand(6, 32, ("step", "column", "row"), 1, 2), True)
+@example(APART, ByHand(4, None, ("row", "column"), 1, 0), False)
+@given(triangular("ij ij ik jk ij+jk"), by_hand(), st.booleans())
+def test_any_tiles_and_copies(product: Triangular, choice: ByHand, known: bool) -> None:
+    need_isa("avx2")
+    try:
+        made = choice.made(product.nest.with_sizes(product.sizes) if known else product.nest)
+        kernel = poly.compile(made.nest, schedule=made, target="c:avx2")
+    except ScheduleError as error:
+        refused = (
+            "not contiguous",
+            "not a box",
+            "different steps",
+            "smaller blocks",
+            "too complicated",
+            "too much work",
+        )
+        assert any(text in str(error) for text in refused), error
+        return
+    product.check(kernel, 1)
