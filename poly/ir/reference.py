@@ -93,7 +93,7 @@ def _functions() -> dict[str, Callable[..., Any]]:
     }  # fmt: skip
 
 
-def _real(function: np.ufunc) -> Callable[[Any], Any]:
+def _real(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """The function on a NumPy float in its own type, on a NumPy integer in float64, on a Python number as a float."""
 
     def apply(value: Any) -> Any:
