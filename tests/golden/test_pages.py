@@ -15,6 +15,7 @@ from pages import check_page, played
 import poly
 from benchmarks.published import stored
 from poly.schedules.steps import STEPS
+from poly.version import RELEASE
 
 
 def page(project: Path, name: str) -> Path:
@@ -127,4 +128,4 @@ def test_results_are_those_of_the_stored_runs(project: Path) -> None:
 
 
 def test_the_changelog_has_this_version(project: Path) -> None:
-    assert f"## {poly.__version__} " in (project / "CHANGELOG.md").read_text()
+    assert f"## {RELEASE} " in (project / "CHANGELOG.md").read_text()
