@@ -73,6 +73,7 @@ class BenchCommand(Deferred):
 
 OWN = (
     BenchCommand("bench", "Measure poly beside the libraries that are installed here.", "benchmarks.cli", "bench"),
+    Deferred("doctor", "Try what poly needs and can use, and say what to do."),
     Deferred("fuzz", "Try random nests under random schedules (from a checkout)."),
     Deferred("header", "Write nests as a single C header without dependencies."),
     Deferred("machine", "Show cores, caches, their calibration, and OpenCL devices."),
