@@ -1,4 +1,4 @@
-"""How Sphinx makes the site of these pages (`make docs`): the Markdown files as they are, and the docstrings in api.md."""
+"""How Sphinx makes a site of the pages (`make docs`): the Markdown files as they are, and the docstrings in api.md."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphin
 include_patterns = ["*.md", "docs/*.md"]
 root_doc = "docs/index"
 html_theme = "furo"
+
+
 html_title = f"poly {poly.version.RELEASE}"
 # Headings are linked to as on the pages of a repository.
 myst_heading_anchors = 4

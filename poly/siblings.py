@@ -18,9 +18,11 @@ HOME = Path(__file__).resolve().parent.parent
 
 
 def need_siblings() -> None:
-    """Raise ImportError if Python finds something else under the name of a package of ours: it names the file."""
+    """Raise ImportError if Python finds something else under the name of a package of ours, or nothing."""
     for name in SIBLINGS:
         problem = hidden(name)
+        if problem is None and _place(name) is None:
+            problem = f"poly's package {name!r} is missing from {HOME}: install poly again"
         if problem:
             raise ImportError(problem, name=name)
 
@@ -29,9 +31,7 @@ def hidden(name: str, home: Path = HOME) -> str | None:
     """What hides the package `name` of the folder `home`, and what to do about it; None if nothing does."""
     place = _place(name)
     ours = home / name
-    if place is None:
-        return f"poly's package {name!r} is missing from {home}: install poly again"
-    if place.resolve() in (ours, ours / "__init__.py"):
+    if place is None or place.resolve() in (ours, ours / "__init__.py"):
         return None
     remedy = f"rename it, or start Python where {place.parent} is not first in sys.path"
     return f"{place} hides poly's package {name!r} in {ours}: {remedy}"

@@ -13,10 +13,11 @@ from typing import Any
 import click
 
 from poly.errors import FileError, PolyError
-from poly.siblings import hidden
+from poly.siblings import HOME, hidden
 from poly.version import __version__
 
 GROUP = "poly.commands"
+NO_BENCH = "the benchmarks are not installed: pip install 'poly-loops[bench]', or pip install '.[bench]' in a checkout"
 
 
 class UserError(click.ClickException):
@@ -64,11 +65,7 @@ class BenchCommand(Deferred):
         except (ImportError, AttributeError) as error:
             if isinstance(error, ImportError) and error.name not in ("benchmarks", self._module):
                 raise
-            raise UserError(
-                hidden("benchmarks")
-                or "the benchmarks are not installed: pip install 'poly-loops[bench]', "
-                "or pip install '.[bench]' in a checkout"
-            ) from error
+            raise UserError((hidden("benchmarks") if (HOME / "benchmarks").is_dir() else None) or NO_BENCH) from error
 
 
 OWN = (

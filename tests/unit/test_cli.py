@@ -135,9 +135,9 @@ def test_each_command_is_one_whole_line_of_the_help() -> None:
         assert f"{command.help}\n" in out
 
 
-def test_without_the_benchmarks_their_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_benchmarks_their_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "benchmarks.cli", None)
-    monkeypatch.setattr(commands, "hidden", lambda name: None)
+    monkeypatch.setattr(commands, "HOME", tmp_path)
     status, _, err = poly("bench", "gemm")
     assert status == 2
     assert "the benchmarks are not installed: pip install 'poly-loops[bench]'" in err
