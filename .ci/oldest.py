@@ -1,4 +1,4 @@
-"""Prints the oldest versions that pyproject.toml allows, of what poly requires and of its extras: constraints for pip."""
+"""Prints the oldest versions that pyproject.toml allows of what poly requires and of its extras, for pip."""
 
 from __future__ import annotations
 

@@ -126,5 +126,8 @@ def test_results_are_those_of_the_stored_runs(project: Path) -> None:
         assert path.read_text() == text, f"python docs/make_results.py renews {path.name}"
 
 
-def test_the_changelog_has_this_version(project: Path) -> None:
+def test_the_release_is_the_same_everywhere(project: Path) -> None:
     assert f"## {RELEASE} " in (project / "CHANGELOG.md").read_text()
+    assert f"\nversion: {RELEASE}\n" in (project / "CITATION.cff").read_text()
+    for file in ("pyproject.toml", "benchmarks/pyproject.toml"):
+        assert f'\nfallback-version = "{RELEASE}.dev0"\n' in (project / file).read_text(), file
