@@ -37,6 +37,9 @@ FLAGS = (
 one instruction and a select needs no branch. A library calls its own functions (-Bsymbolic) even if a kernel has the
 name of a C function, such as `index`."""
 
+OPENMP = ("-fopenmp", "-Wl,-z,nodelete")
+"""The flags of a library with threads. It stays loaded, since they sleep in code that is otherwise unloaded with it."""
+
 
 @dataclass(frozen=True)
 class Library:

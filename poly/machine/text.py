@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from poly.machine.description import KIB, Machine
+from poly.machine.description import Machine
 from poly.machine.measured import Measured, TileCosts
+from poly.machine.topology import KIB, cpu_list
 
 
 def facts(machine: Machine, rates: Measured) -> dict[str, Any]:
@@ -17,15 +18,18 @@ def facts(machine: Machine, rates: Measured) -> dict[str, Any]:
         "isa": machine.isa.name,
         "cores": machine.cores,
         "caches": [asdict(cache) for cache in machine.caches],
+        "kinds": [asdict(kind) for kind in machine.kinds],
+        "nodes": [asdict(node) for node in machine.nodes],
         **asdict(rates),
     }
 
 
-def table(machine: Machine, rates: Measured) -> Iterator[str]:
-    """The machine and its rates as lines of text with aligned columns."""
-    yield f"CPU         {machine.cpu}"
+def table(machine: Machine, rates: Measured, design: str | None = None) -> Iterator[str]:
+    """The machine and its rates as lines of text with aligned columns; `design` is the name of the cores' design."""
+    yield f"CPU         {machine.cpu}{f', {design}' if design else ''}"
     yield f"ISA         {machine.isa.name}: {machine.isa.registers} vectors of {machine.isa.vector_bytes} bytes"
     yield f"cores       {machine.cores} that this process may use"
+    yield from layout(machine)
     yield ""
     yield from columns([("cache", "size", "ways", "line", "shared by"), *_caches(machine)])
     yield ""
@@ -42,6 +46,16 @@ def table(machine: Machine, rates: Measured) -> Iterator[str]:
         awake, asleep = (f"{seconds * 1e6:.1f} us" for seconds in (rates.starts.awake, rates.starts.asleep))
         yield ""
         yield f"threads     start and join in {awake} if they are awake, in {asleep} after a sleep"
+
+
+def layout(machine: Machine) -> Iterator[str]:
+    """A line for each kind of core and each memory node, where there are several."""
+    for kind in machine.kinds if len(machine.kinds) > 1 else ():
+        speed = f", {kind.capacity / 1024:.0%} as fast as the fastest" if kind.capacity else ""
+        caches = ", ".join(f"L{cache.level} {size_text(cache.bytes)}" for cache in kind.caches)
+        yield f"            CPUs {cpu_list(kind.cpus)}: {caches}{speed}"
+    for node in machine.nodes if len(machine.nodes) > 1 else ():
+        yield f"            CPUs {cpu_list(node.cpus)} next to memory node {node.number}"
 
 
 def _tiles(costs: TileCosts) -> Iterator[str]:

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from poly import commands
+from poly.commands import machine as machine_command
 from poly.machine import Bandwidth, Measured, Peak
 from poly.tuning import session
 
@@ -34,7 +35,7 @@ STATUSES = {0, 1, 2}
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory with a nest's file; nothing is measured."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(commands.machine, "measured", lambda machine, anew: RATES)
+    monkeypatch.setattr(machine_command, "measured", lambda machine, anew: RATES)
     monkeypatch.setattr(session._Session, "run", refuse)
     (tmp_path / "good.py").write_text(NEST)
     return tmp_path
