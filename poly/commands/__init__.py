@@ -5,6 +5,7 @@ Each module here defines one command as its variable `command`; the name that us
 
 from __future__ import annotations
 
+import errno
 import warnings
 from importlib.metadata import entry_points
 from typing import Any
@@ -12,7 +13,9 @@ from typing import Any
 import click
 
 from poly.commands import fuzz, header, machine, opencl, optimize, records, show, tune
-from poly.errors import FileError, PolyError
+from poly.commands.status import INTERRUPTED, REFUSED
+from poly.commands.style import styled, warn
+from poly.errors import PolyError
 from poly.version import __version__
 
 GROUP = "poly.commands"
@@ -29,18 +32,9 @@ OWN = (
 
 
 class UserError(click.ClickException):
-    """An error that the user can correct, shown as one message without a traceback."""
+    """An error that the user can correct, shown as `Error: …` without a traceback."""
 
-    exit_code = 2
-
-    def show(self, file: Any = None) -> None:
-        click.echo(f"poly: {self.format_message()}", err=True)
-
-
-class UserFileError(UserError):
-    """The same for a file that can't be read or written."""
-
-    exit_code = 1
+    exit_code = REFUSED
 
 
 class Commands(click.Group):
@@ -52,11 +46,11 @@ class Commands(click.Group):
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         own = super().get_command(context, name)
         if own is not None:
-            return own
+            return styled(own)
         for entry in entry_points(group=GROUP, name=name):
             command = entry.load()
             assert isinstance(command, click.Command), f"{entry.value} must be a click command"
-            return command
+            return styled(command)
         return None
 
     def invoke(self, context: click.Context) -> Any:
@@ -65,13 +59,21 @@ class Commands(click.Group):
             try:
                 return super().invoke(context)
             except PolyError as error:
-                kind = UserFileError if isinstance(error, FileError) else UserError
-                raise kind(str(error)) from error
+                raise UserError(str(error)) from error
+            except OSError as error:
+                if error.errno == errno.EPIPE:  # click ends quietly where the reader of the output has ended
+                    raise
+                raise UserError(
+                    f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"
+                ) from error
+            except KeyboardInterrupt:
+                click.echo("Interrupted.", err=True)
+                context.exit(INTERRUPTED)
 
 
 def _say(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
     """Show a warning as a plain message, without the line of code that raised it."""
-    click.echo(f"poly: {message}", err=True)
+    warn(message)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -80,5 +82,6 @@ def poly() -> None:
     """Compile loop nests in plain Python to fast kernels."""
 
 
+styled(poly)
 for own in OWN:
     poly.add_command(own)
