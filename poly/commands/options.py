@@ -51,7 +51,7 @@ def parse_steps(context: click.Context, option: click.Parameter, text: str | Non
     try:
         found = _steps(json.loads(_content(text)))
     except (OSError, ValueError, RecursionError) as error:
-        problem = error.strerror if isinstance(error, OSError) else f"this is no JSON and no file ({error})"
+        problem = error.strerror if isinstance(error, OSError) else f"this is neither JSON nor a file of it ({error})"
         raise click.BadParameter(f"{shown(text)}: {problem}", context, option) from error
     if found is None:
         raise click.BadParameter(
@@ -67,7 +67,12 @@ def _content(text: str) -> str:
     """The JSON text that the option stands for."""
     if text == STDIN:
         return sys.stdin.read()
-    return text if text.lstrip()[:1] in ("[", "{") else Path(text).read_text()
+    if text.lstrip()[:1] in ("[", "{"):
+        return text
+    path = Path(text)
+    if not (path.is_file() or path.is_fifo()):  # a device may have no end
+        raise ValueError("no such file")
+    return path.read_text()
 
 
 def _steps(value: Any) -> GivenSteps | None:
