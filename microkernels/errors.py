@@ -5,13 +5,20 @@ from __future__ import annotations
 import reprlib
 from itertools import islice
 
+PUBLIC = "poly"
+"""The module that hands on all errors, under whose name tracebacks show them and pickles find them."""
+
 
 class PolyError(Exception):
     """The base of all errors that a user can cause: a message says what is wrong, what was expected and what to do."""
 
+    __module__ = PUBLIC
 
-class TargetError(PolyError):
+
+class TargetError(PolyError, ValueError):
     """A target, an instruction set or a microkernel that does not exist, or that this CPU cannot run."""
+
+    __module__ = PUBLIC
 
 
 class _Short(reprlib.Repr):

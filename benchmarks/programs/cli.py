@@ -46,13 +46,13 @@ Command = Callable[..., None]
 
 def _options(compilers: Iterable[str]) -> Callable[[Command], Command]:
     """The options of both commands; `compilers` are the peers, without and with fast-math, if none are chosen."""
-    usual = ",".join(name + fast for name in compilers for fast in ("", FAST))
+    usual = [name + fast for name in compilers for fast in ("", FAST)]
     known = f"The peers, of {', '.join(TOOLCHAINS)}, each also with {FAST}."
     options = (
         click.option("--size", type=click.Choice(SIZES), help="The data set. Default: large."),
         click.option("--quick", is_flag=True, help="The data set medium and fewer rounds: some minutes."),
         click.option("--only", metavar="NAME,…", help="Only these programs."),
-        click.option("--against", metavar="PEER,…", default=usual, show_default=True, help=known),
+        click.option("--against", metavar="PEER,…", default=",".join(usual), show_default=", ".join(usual), help=known),
         click.option("--threads", type=click.IntRange(min=1), multiple=True, help="Default: 1. Several take turns."),
         click.option("--target", default="c", show_default=True, help="Poly's target, and the CPU of its peers."),
         click.option("--json", "json_file", metavar="FILE", help="Write the rows as JSON; - for standard output."),

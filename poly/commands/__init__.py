@@ -6,13 +6,16 @@ Each module here defines one command as its variable `command`. It is imported w
 
 from __future__ import annotations
 
+import errno
 import warnings
 from importlib import import_module
 from typing import Any
 
 import click
 
-from poly.errors import FileError, PolyError
+from poly.commands.status import INTERRUPTED, REFUSED
+from poly.commands.style import styled, warn
+from poly.errors import PolyError
 from poly.siblings import HOME, hidden
 from poly.version import __version__
 
@@ -21,18 +24,9 @@ NO_BENCH = "the benchmarks are not installed: pip install 'poly-loops[bench]', o
 
 
 class UserError(click.ClickException):
-    """An error that the user can correct, shown as one message without a traceback."""
+    """An error that the user can correct, shown as `Error: …` without a traceback."""
 
-    exit_code = 2
-
-    def show(self, file: Any = None) -> None:
-        click.echo(f"poly: {self.format_message()}", err=True)
-
-
-class UserFileError(UserError):
-    """The same for a file that can't be read or written."""
-
-    exit_code = 1
+    exit_code = REFUSED
 
 
 class Deferred(click.Command):
@@ -47,7 +41,7 @@ class Deferred(click.Command):
         """The command itself."""
         found = getattr(import_module(self._module), self._variable)
         assert isinstance(found, click.Command), f"{self._module}:{self._variable} must be a click command"
-        return found
+        return styled(found)
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
@@ -99,7 +93,7 @@ class Commands(click.Group):
         for entry in entry_points(group=GROUP, name=name):
             command = entry.load()
             assert isinstance(command, click.Command), f"{entry.value} must be a click command"
-            return command
+            return styled(command)
         return None
 
     def invoke(self, context: click.Context) -> Any:
@@ -108,13 +102,21 @@ class Commands(click.Group):
             try:
                 return super().invoke(context)
             except PolyError as error:
-                kind = UserFileError if isinstance(error, FileError) else UserError
-                raise kind(str(error)) from error
+                raise UserError(str(error)) from error
+            except OSError as error:
+                if error.errno == errno.EPIPE:  # click ends quietly where the reader of the output has ended
+                    raise
+                raise UserError(
+                    f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"
+                ) from error
+            except KeyboardInterrupt:
+                click.echo("Interrupted.", err=True)
+                context.exit(INTERRUPTED)
 
 
 def _say(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
     """Show a warning as a plain message, without the line of code that raised it."""
-    click.echo(f"poly: {message}", err=True)
+    warn(message)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -123,5 +125,6 @@ def poly() -> None:
     """Compile loop nests in plain Python to fast kernels."""
 
 
+styled(poly)
 for own in OWN:
     poly.add_command(own)

@@ -14,6 +14,8 @@ from codegen.program import Threading
 from microkernels.errors import shown
 from microkernels.isa import ISAS
 from poly.commands.header import parse_isas
+from poly.commands.outputs import check_file
+from poly.commands.style import warn
 from poly.embed.files import write_output
 from poly.errors import FileError
 from poly.rewriting import Rewritten, report, rewrite
@@ -90,7 +92,7 @@ def command(
         check=check,
     )
     for problem in made.problems:
-        click.echo(f"poly: {problem}", err=True)
+        warn(problem)
     _show(made, wanted, as_json)
     wrong = [place for place, one in made.checks.items() if not one.passed]
     if wrong:
@@ -105,6 +107,7 @@ def _target(file: Path, output: Path | None, in_place: bool) -> Path | None:
         if output is not None:
             raise click.UsageError("--in-place writes FILE: leave out -o.")
         return file
+    check_file("-o", output)
     if output is None:
         raise click.UsageError("give the file to write by -o, or --in-place.")
     if output.exists() and file.exists() and os.path.samefile(file, output):

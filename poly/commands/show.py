@@ -10,7 +10,17 @@ import click
 
 from poly.analysis.dependences import dependences
 from poly.commands.nestfile import load_nest
-from poly.commands.options import nest_argument, size_option, target_option, threads_option
+from poly.commands.options import (
+    STEPS,
+    GivenSteps,
+    nest_argument,
+    nest_at,
+    size_option,
+    steps_option,
+    target_option,
+    threads_option,
+)
+from poly.commands.outputs import plot_option
 from poly.compilation import compile_nest
 from poly.machine import machine
 from poly.machine.calibration import kept
@@ -24,23 +34,23 @@ from poly.schedules.schedule import Schedule
 @size_option
 @target_option
 @threads_option
-@click.option("--steps", metavar="JSON", help="Show the schedule with these steps, as Schedule.to_json writes them.")
+@steps_option("--steps", STEPS)
 @click.option("--dependences", "wanted", flag_value="dependences", help="Show only the dependences.")
 @click.option("--schedule", "wanted", flag_value="schedule", help="Show only the schedule's loops.")
 @click.option("--source", "wanted", flag_value="source", help="Show only the generated C.")
 @click.option("--model", "wanted", flag_value="model", help="Show working sets, bytes of each level, roofline, times.")
-@click.option("--against", metavar="JSON", help="With --model: compare with a schedule with these steps.")
+@steps_option("--against", "With --model: compare with a schedule with these steps.")
 @click.option("--full", is_flag=True, help="Print the microkernels in the generated C in full.")
 @click.option("--json", "as_json", is_flag=True, help="With --model: print one JSON object.")
-@click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), help="With --model: draw the roofline.")
+@plot_option("With --model: draw the roofline (png, svg or pdf).")
 def command(
     nest: str,
     sizes: dict[str, int],
     target: str,
     threads: int | None,
-    steps: str | None,
+    steps: GivenSteps | None,
     wanted: str | None,
-    against: str | None,
+    against: GivenSteps | None,
     full: bool,
     as_json: bool,
     plot: Path | None,
@@ -48,11 +58,11 @@ def command(
     """Show a nest, its dependences, its schedule, and the C or OpenCL C made from it."""
     if wanted != "model" and (against is not None or as_json or plot is not None):
         raise click.UsageError("--against, --json and --plot go with --model.")
-    fixed = load_nest(nest).with_sizes(sizes)
-    given = None if steps is None else Schedule.from_json(fixed, steps)
+    fixed = nest_at(load_nest(nest).with_sizes(sizes), {}, steps)
+    given = None if steps is None else steps.schedule(fixed)
     kernel = compile_nest(fixed, schedule=given, target=target, threads=threads)
     if wanted == "model":
-        _model(kernel, None if against is None else Schedule.from_json(fixed, against), as_json, plot)
+        _model(kernel, None if against is None else against.schedule(fixed), as_json, plot)
         return
     parts: dict[str, Callable[[], str]] = {
         "nest": lambda: str(kernel.nest),
@@ -90,7 +100,4 @@ def _model(kernel: Scheduled, other: Schedule | None, as_json: bool, plot: Path 
         click.echo(json.dumps(comparison_facts(compared), indent=1) if as_json else compared)
         shown = {"first": compared.first, "second": compared.second}
     if plot is not None:
-        try:
-            draw(shown, plot)
-        except OSError as error:
-            raise click.FileError(str(plot), error.strerror or str(error)) from error
+        draw(shown, plot)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
 from typing import Any
 
@@ -18,7 +19,7 @@ def facts(explanation: Explanation) -> Facts:
     return {
         "nest": explanation.schedule.nest.name,
         "sizes": dict(explanation.schedule.nest.fixed),
-        "steps": explanation.schedule.to_json(),
+        "steps": json.loads(explanation.schedule.to_json()),
         "target": explanation.target,
         "threads": explanation.threads,
         "flop": explanation.flop,

@@ -724,8 +724,9 @@ def kernel_names(text: str) -> tuple[str, ...]:
 
 def _calls(text: str) -> list[dict[str, Any]]:
     """The steps in a schedule's JSON, each with its name and arguments."""
+    checked = checked_text("a schedule's JSON", text, "that of to_json", ScheduleError)
     try:
-        calls = json.loads(checked_text("a schedule's JSON", text, "that of to_json", ScheduleError))
+        calls = json.loads(checked)
     except RecursionError:
         raise ScheduleError("this is no schedule's JSON text: it is nested too deeply.") from None
     except ValueError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -83,9 +84,13 @@ class Tuning:
         return None if self.choice_seconds is None else self.choice_seconds / self.seconds
 
     def __str__(self) -> str:
-        """The table that `poly tune` prints."""
+        """The title and the rows, a line each."""
+        return "\n".join((self.title, *(f"  {label:15} {text}" for label, text in self.rows())))
+
+    def rows(self) -> list[tuple[str, str]]:
+        """What `poly tune` prints below the title: labels and texts."""
         reused = f", {self.reused} of them from the records" if self.reused else ""
-        rows = [
+        return [
             ("model's choice", self._line(self.space.choice, self.choice_seconds)),
             ("best found", self._line(self.best, self.seconds)),
             ("ratio", "-" if self.ratio is None else f"{self.ratio:.3f}"),
@@ -97,7 +102,6 @@ class Tuning:
             ("kept in", str(self.store or "nothing: the records were left alone")),
             ("schedule", repr(self.schedule)),
         ]
-        return "\n".join((self.title, *(f"  {label:15} {text}" for label, text in rows)))
 
     def facts(self) -> dict[str, Any]:
         """The tuning as values for JSON; rates are in the unit that `unit` names."""
@@ -115,7 +119,8 @@ class Tuning:
 
         return {
             "nest": self.space.nest.name,
-            "sizes": dict((*self.space.nest.fixed, *self.space.sizes)),
+            "sizes": dict(self.space.nest.fixed),
+            "at": dict(self.space.sizes),
             "target": self.space.isa.name,
             "device": device and {name: getattr(device, name) for name in ("name", "platform", "version", "driver")},
             "threads": self.space.threads,
@@ -132,6 +137,7 @@ class Tuning:
             "interrupted": self.interrupted,
             "store": str(self.store) if self.store else None,
             "schedule": repr(self.schedule),
+            "steps": json.loads(self.schedule.to_json()),
         }
 
     def _line(self, point: Point, seconds: float | None) -> str:

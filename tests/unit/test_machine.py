@@ -238,7 +238,7 @@ def test_the_probes_give_positive_rates() -> None:
 
 def test_the_table_and_the_facts_name_everything() -> None:
     text = "\n".join(table(SMALL, RATES))
-    for expected in ("some CPU", "portable", "32 KiB", "32 MiB", "8 CPUs", "190.0", "read, 2 threads"):
+    for expected in ("some CPU", "portable", "32 KiB", "32 MiB", "8 CPUs", "190.0", "L1, 2 threads", "400.0  300.0"):
         assert expected in text
     made = facts(SMALL, RATES)
     assert json.loads(json.dumps(made))["caches"][1]["bytes"] == 32 << 20
