@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import click
 
-from poly.machine.text import columns
+from poly.display import columns
 
 Rows = Sequence[Sequence[str]]
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 import platform
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from codegen.errors import ArgumentError
 from microkernels import isa
 from microkernels.errors import shown
+from poly.display import Block, Cells, Displayed, columns
 from poly.machine.cores import allowed_cores, allowed_cpus
 
 KIB = 1024
@@ -31,13 +33,21 @@ class Cache:
     line: int
     shared_by: int
 
+    def cells(self) -> tuple[str, ...]:
+        """The texts of a table's row."""
+        shared = f"{self.shared_by} CPU{'s' if self.shared_by > 1 else ''}"
+        return f"L{self.level}", size_text(self.bytes), str(self.ways), str(self.line), shared
+
+
+HEADS = ("cache", "size", "ways", "line", "shared by")
+"""What the cells of a cache are."""
 
 FALLBACK = (Cache(1, 32 * KIB, 8, 64, 1), Cache(2, 512 * KIB, 8, 64, 1))
 """A lower bound for nearly every core of the last ten years, assumed if the system does not list its caches."""
 
 
-@dataclass(frozen=True)
-class Machine:
+@dataclass(frozen=True, repr=False)
+class Machine(Displayed):
     """The machine as far as this process may use it. `caches` are the data caches seen by one core, L1 first."""
 
     cpu: str
@@ -57,6 +67,25 @@ class Machine:
         if not isinstance(cache, Cache):
             raise ArgumentError(f"{shown(cache)} is not a cache. Use one of machine().caches.")
         return cache.bytes // max(1, min(cache.shared_by, self.cores, threads or self.cores))
+
+    def __str__(self) -> str:
+        """The CPU, its instruction set and cores, and a table of the caches."""
+        lines = [f"{label:10}  {text}" for label, text in self._rows()]
+        return "\n".join((*lines, "", *columns([HEADS, *(cache.cells() for cache in self.caches)])))
+
+    def _title(self) -> str:
+        return f"machine {self.cpu}, {self.isa.name}, {self.cores} core{'s' if self.cores != 1 else ''}"
+
+    def _parts(self) -> Iterable[Block]:
+        yield Cells(self._rows())
+        yield Cells([cache.cells() for cache in self.caches], HEADS)
+
+    def _rows(self) -> list[tuple[str, str]]:
+        return [
+            ("CPU", self.cpu),
+            ("ISA", f"{self.isa.name}: {self.isa.registers} vectors of {self.isa.vector_bytes} bytes"),
+            ("cores", f"{self.cores} that this process may use"),
+        ]
 
 
 @functools.cache
@@ -93,6 +122,14 @@ def read_caches(folder: Path) -> tuple[Cache, ...]:
     caches = [_read_cache(index) for index in sorted(folder.glob("index*"))]
     known = sorted((c for c in caches if c is not None), key=lambda c: c.level)
     return tuple(known) or FALLBACK
+
+
+def size_text(size: int) -> str:
+    """A number of bytes in the largest binary unit that divides it."""
+    for unit, name in ((KIB**2, "MiB"), (KIB, "KiB")):
+        if size % unit == 0:
+            return f"{size // unit} {name}"
+    return f"{size} B"
 
 
 def _read_cache(index: Path) -> Cache | None:

@@ -13,8 +13,8 @@ from codegen.compiler import compiler_name
 from microkernels.isa import ISA
 from poly.ir.nest import Nest
 from poly.machine import machine
+from poly.machine.description import size_text
 from poly.machine.target import OPENCL
-from poly.machine.text import size_text
 from poly.version import __version__
 
 if TYPE_CHECKING:

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from poly.autoschedule.spaces.space import Point, Space
+from poly.display import Block, Cells, Displayed, time_text
 from poly.kernel import Kernel
 from poly.opencl_kernel import OpenCLKernel
 from poly.schedules.schedule import Schedule
-from poly.tuning.yardstick import Yardstick, speed_text, time_text
+from poly.tuning.yardstick import Yardstick, speed_text
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,8 @@ def point_words(space: Space, point: Point) -> str:
     return "; ".join(filter(None, (str(space.structures[point.structure]), sizes)))
 
 
-@dataclass(frozen=True)
-class Tuning:
+@dataclass(frozen=True, repr=False)
+class Tuning(Displayed):
     """A completed tuning.
 
     `best` is the best point of `space`, `schedule` its schedule and `seconds` its time per call; `choice_seconds` is
@@ -84,8 +85,18 @@ class Tuning:
 
     def __str__(self) -> str:
         """The table that `poly tune` prints."""
+        return "\n".join((self.title, *(f"  {label:15} {text}" for label, text in self.rows())))
+
+    def _title(self) -> str:
+        return f"tuning of {self.title}: {self.trials} trials"
+
+    def _parts(self) -> Iterable[Block]:
+        yield Cells(self.rows())
+
+    def rows(self) -> list[tuple[str, str]]:
+        """The rows of the table: labels and texts."""
         reused = f", {self.reused} of them from the records" if self.reused else ""
-        rows = [
+        return [
             ("model's choice", self._line(self.space.choice, self.choice_seconds)),
             ("best found", self._line(self.best, self.seconds)),
             ("ratio", "-" if self.ratio is None else f"{self.ratio:.3f}"),
@@ -97,7 +108,6 @@ class Tuning:
             ("kept in", str(self.store or "nothing: the records were left alone")),
             ("schedule", repr(self.schedule)),
         ]
-        return "\n".join((self.title, *(f"  {label:15} {text}" for label, text in rows)))
 
     def facts(self) -> dict[str, Any]:
         """The tuning as values for JSON; rates are in the unit that `unit` names."""

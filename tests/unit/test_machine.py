@@ -13,9 +13,8 @@ from microkernels.dtypes import f32
 from poly.machine import Bandwidth, Cache, Machine, Measured, Peak, facts, machine, measured, table
 from poly.machine.calibration import _key, footprints
 from poly.machine.cores import cgroup_quota
-from poly.machine.description import FALLBACK, cpu_name, read_caches
+from poly.machine.description import FALLBACK, cpu_name, read_caches, size_text
 from poly.machine.probes import probes
-from poly.machine.text import size_text
 
 L1 = Cache(1, 32 << 10, 8, 64, 1)
 L3 = Cache(3, 32 << 20, 16, 64, 8)
