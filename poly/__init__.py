@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from codegen.errors import ArgumentError, DeviceError, ToolchainError
-from microkernels.dtypes import DType, f16, f32, f64, i8, i16, i32, i64, u8
+from microkernels.dtypes import DType
 from microkernels.errors import TargetError
 from poly.analysis.dependences import dependences
 from poly.compilation import compile_nest as compile
@@ -25,6 +25,7 @@ from poly.kernel import Kernel
 from poly.machine import machine
 from poly.microkernel import microkernel
 from poly.opencl_kernel import OpenCLKernel
+from poly.scalar_types import f16, f32, f64, i8, i16, i32, i64, u8
 from poly.schedules.schedule import Schedule, schedule
 from poly.tune import tune
 from poly.version import __version__

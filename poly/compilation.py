@@ -18,6 +18,7 @@ from poly.records.followed import check_source, recorded, refuse
 from poly.schedules.schedule import Schedule
 
 CTarget: TypeAlias = Literal["c", "c:avx512", "c:avx2", "c:neon", "c:portable"]
+OpenCLTarget: TypeAlias = Literal["opencl", "opencl:cpu", "opencl:gpu"]
 
 
 @overload
@@ -31,6 +32,19 @@ def compile_nest(
     records: bool = True,
     **more: int,
 ) -> Kernel: ...
+
+
+@overload
+def compile_nest(
+    nest: Nest,
+    *,
+    schedule: Schedule | None = None,
+    target: OpenCLTarget,
+    threads: int | None = None,
+    sizes: Mapping[str, int] | None = None,
+    records: bool = True,
+    **more: int,
+) -> OpenCLKernel: ...
 
 
 @overload

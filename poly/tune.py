@@ -12,7 +12,7 @@ from poly.function import Function
 from poly.ir.nest import Nest
 
 if TYPE_CHECKING:
-    from poly.compilation import CTarget
+    from poly.compilation import CTarget, OpenCLTarget
     from poly.search.events import Strategy
     from poly.tuning.outcome import TunedKernel, TunedOpenCLKernel, Tuning
 
@@ -35,6 +35,26 @@ def tune(
     show: bool | None = None,
     **more: int,
 ) -> TunedKernel: ...
+
+
+@overload
+def tune(
+    nest: Nest,
+    *,
+    strategy: str | Strategy = "droplet",
+    trials: int | None = None,
+    seconds: float | None = None,
+    target: OpenCLTarget,
+    threads: int | None = None,
+    sizes: Mapping[str, int] | None = None,
+    at: Mapping[str, int] | None = None,
+    start: Literal["model", "origin"] = "model",
+    cold: bool = False,
+    seed: int = 0,
+    records: bool = True,
+    show: bool | None = None,
+    **more: int,
+) -> TunedOpenCLKernel: ...
 
 
 @overload
