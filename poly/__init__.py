@@ -1,5 +1,10 @@
-"""poly: compiles loop nests to fast kernels, with loop transformations that are proven legal."""
+"""poly: compiles loop nests to fast kernels, with loop transformations that are proven legal.
 
+`logging.getLogger("poly")` tells what poly does, by its children `poly.compile`, `poly.calibrate`, `poly.tune` and
+`poly.cache`: at the level INFO what takes time, at DEBUG each trial of a search and each library.
+"""
+
+import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -97,3 +102,11 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'poly' has no attribute {name!r}")
     globals()[name] = found = getattr(import_module(LATER[name]), name)
     return found
+
+
+def __dir__() -> list[str]:
+    """The public names alone, those that are imported on first use among them."""
+    return sorted(__all__)
+
+
+logging.getLogger("poly").addHandler(logging.NullHandler())
