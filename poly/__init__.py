@@ -1,5 +1,10 @@
-"""poly: compiles loop nests to fast kernels, with loop transformations that are proven legal."""
+"""poly: compiles loop nests to fast kernels, with loop transformations that are proven legal.
 
+`logging.getLogger("poly")` tells what poly does, by its children `poly.compile`, `poly.calibrate`, `poly.tune` and
+`poly.cache`: at the level INFO what takes time, at DEBUG each trial of a search and each library.
+"""
+
+import logging
 import sys
 from importlib import import_module
 from types import ModuleType
@@ -10,7 +15,7 @@ from poly.version import __version__
 
 if TYPE_CHECKING:
     from codegen.errors import ArgumentError, DeviceError, ToolchainError
-    from microkernels.dtypes import DType, f16, f32, f64, i8, i16, i32, i64, u8
+    from microkernels.dtypes import DType
     from microkernels.errors import PolyError, TargetError
     from poly.analysis.dependences import dependences
     from poly.autoschedule.derive import space
@@ -34,6 +39,7 @@ if TYPE_CHECKING:
     from poly.machine import machine
     from poly.microkernel import microkernel
     from poly.opencl_kernel import OpenCLKernel
+    from poly.scalar_types import f16, f32, f64, i8, i16, i32, i64, u8
     from poly.schedules.schedule import Schedule, schedule
     from poly.tune import tune
 
@@ -85,13 +91,14 @@ __all__ = [
 
 LATER = {
     **dict.fromkeys(("ArgumentError", "DeviceError", "ToolchainError"), "codegen.errors"),
-    **dict.fromkeys(("DType", "f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8"), "microkernels.dtypes"),
+    **dict.fromkeys(("f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8"), "poly.scalar_types"),
     **dict.fromkeys(("PolyError", "TargetError"), "microkernels.errors"),
     **dict.fromkeys(("CostWarning", "FileError", "RecordError", "RecordWarning", "ScheduleError"), "poly.errors"),
     **dict.fromkeys(("SearchError", "SearchWarning", "SpecError"), "poly.errors"),
     **dict.fromkeys(("compare", "explain"), "poly.explanation"),
     **dict.fromkeys(("Function", "einsum", "from_c", "nest", "sizes"), "poly.function"),
     **dict.fromkeys(("Schedule", "schedule"), "poly.schedules.schedule"),
+    "DType": "microkernels.dtypes",
     "Kernel": "poly.kernel",
     "Nest": "poly.ir.nest",
     "OpenCLKernel": "poly.opencl_kernel",
@@ -126,8 +133,10 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
+    """The public names alone, those that are imported on first use among them."""
     return sorted(__all__)
 
 
 need_siblings()
 sys.modules[__name__].__class__ = _Package
+logging.getLogger("poly").addHandler(logging.NullHandler())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
+from time import monotonic
 from typing import Literal, TypeAlias, overload
 
 from microkernels.errors import shown
@@ -17,7 +19,10 @@ from poly.opencl_kernel import OpenCLKernel, opencl_kernel
 from poly.records.followed import check_source, recorded, refuse
 from poly.schedules.schedule import Schedule
 
+logger = logging.getLogger("poly.compile")
+
 CTarget: TypeAlias = Literal["c", "c:avx512", "c:avx2", "c:neon", "c:portable"]
+OpenCLTarget: TypeAlias = Literal["opencl", "opencl:cpu", "opencl:gpu"]
 
 
 @overload
@@ -31,6 +36,19 @@ def compile_nest(
     records: bool = True,
     **more: int,
 ) -> Kernel: ...
+
+
+@overload
+def compile_nest(
+    nest: Nest,
+    *,
+    schedule: Schedule | None = None,
+    target: OpenCLTarget,
+    threads: int | None = None,
+    sizes: Mapping[str, int] | None = None,
+    records: bool = True,
+    **more: int,
+) -> OpenCLKernel: ...
 
 
 @overload
@@ -89,8 +107,11 @@ def compile_nest(
     if fixed:
         nest = nest.with_sizes(fixed)
         schedule = schedule.on(nest) if schedule else None
+    began = monotonic()
     found = _from_record(nest, wanted, count) if kept and schedule is None else None
-    return found or _kernel(nest, wanted, count, schedule)
+    kernel = found or _kernel(nest, wanted, count, schedule)
+    logger.info("%r in %.0f ms; schedule: %s", kernel, 1e3 * (monotonic() - began), kernel.origin)
+    return kernel
 
 
 def _matched(schedule: Schedule, nest: Nest) -> Schedule:

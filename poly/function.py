@@ -58,9 +58,6 @@ class Function(Nest):
         super().__post_init__()
         self._next.append(self._call)
 
-    def __repr__(self) -> str:
-        return f"<nest {self.name}({', '.join(map(str, self.arguments))})>"
-
     def __call__(self, *arguments: Any, **keywords: Any) -> None:
         """Run the nest on NumPy arrays and scalars.
 

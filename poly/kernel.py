@@ -50,9 +50,6 @@ class Kernel(Scheduled):
     compiled: Compiled
     _strided: bool = False
 
-    def __repr__(self) -> str:
-        return f"<kernel {self.nest.name}({', '.join(map(str, self.nest.arguments))}) for {self.isa.name}>"
-
     def __call__(self, *arguments: Any, **keywords: Any) -> None:
         if self._index_reads:
             self._check_indices(arguments, {name: value for name, value in keywords.items() if name != "threads"})

@@ -39,8 +39,9 @@ class OpenCLKernel(Scheduled):
     program: DeviceProgram
     """The device's source, its kernels, and the plan of launches."""
 
-    def __repr__(self) -> str:
-        return f"<kernel {self.nest.name}({', '.join(map(str, self.nest.arguments))}) for {self.device.label}>"
+    @property
+    def _place(self) -> str:
+        return self.device.label
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         return self.executable(*arguments, **keywords)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Literal, overload
 
 from poly.checks import checked_sizes
@@ -12,9 +12,10 @@ from poly.function import Function
 from poly.ir.nest import Nest
 
 if TYPE_CHECKING:
-    from poly.compilation import CTarget
+    from poly.compilation import CTarget, OpenCLTarget
     from poly.search.events import Strategy
     from poly.tuning.outcome import TunedKernel, TunedOpenCLKernel, Tuning
+    from poly.tuning.report import TrialReport
 
 
 @overload
@@ -33,8 +34,30 @@ def tune(
     seed: int = 0,
     records: bool = True,
     show: bool | None = None,
+    on_trial: Callable[[TrialReport], object] | None = None,
     **more: int,
 ) -> TunedKernel: ...
+
+
+@overload
+def tune(
+    nest: Nest,
+    *,
+    strategy: str | Strategy = "droplet",
+    trials: int | None = None,
+    seconds: float | None = None,
+    target: OpenCLTarget,
+    threads: int | None = None,
+    sizes: Mapping[str, int] | None = None,
+    at: Mapping[str, int] | None = None,
+    start: Literal["model", "origin"] = "model",
+    cold: bool = False,
+    seed: int = 0,
+    records: bool = True,
+    show: bool | None = None,
+    on_trial: Callable[[TrialReport], object] | None = None,
+    **more: int,
+) -> TunedOpenCLKernel: ...
 
 
 @overload
@@ -53,6 +76,7 @@ def tune(
     seed: int = 0,
     records: bool = True,
     show: bool | None = None,
+    on_trial: Callable[[TrialReport], object] | None = None,
     **more: int,
 ) -> TunedKernel | TunedOpenCLKernel: ...
 
@@ -72,6 +96,7 @@ def tune(
     seed: int = 0,
     records: bool = True,
     show: bool | None = None,
+    on_trial: Callable[[TrialReport], object] | None = None,
     **more: int,
 ) -> TunedKernel | TunedOpenCLKernel:
     """Search for the fastest schedule of a nest by measuring, and compile it.
@@ -95,6 +120,10 @@ def tune(
         seed: the seed of the strategy's random choices, and of the data.
         records: whether tuning records are read and written.
         show: whether to show progress; by default, if stderr is a terminal.
+        on_trial: a function that is called after each trial with a `poly.tuning.report.TrialReport`: the schedule, its
+            seconds or failure, the best so far. The trial is stored before. If the function raises, the tuning ends and
+            raises the same; `KeyboardInterrupt` ends it as Ctrl-C does, with the best so far. Either way the same call
+            goes on from the records.
 
     Raises:
         SearchError: a budget of zero or less, an unknown strategy or start, a size without a value or outside the
@@ -107,7 +136,7 @@ def tune(
     from poly.tuning.options import Options
     from poly.tuning.session import tuned
 
-    options = Options(strategy, trials, seconds, start, cold, seed, records, show)
+    options = Options(strategy, trials, seconds, start, cold, seed, records, show, on_trial)
     kernel = tuned(nest, options, target=target, threads=threads, sizes=checked_sizes(sizes, more), at=at)
     if isinstance(nest, Function):
         nest.forget()

@@ -11,7 +11,7 @@ from benchmarks.report import UNRELIABLE, notes
 from benchmarks.runner import ContenderTiming
 from benchmarks.search.report import aligned
 from benchmarks.stats import geometric_mean
-from poly.machine.text import size_text
+from poly.machine.topology import size_text
 
 HEAD = ("", "threads", "ms", f"{BASELINE} ms", "best peer", "ms", "ratio", "±%", f"of {BASELINE}", "% GEMM",
         "% bound", "workspace", "built in s")  # fmt: skip

@@ -12,7 +12,7 @@ from textwrap import TextWrapper
 
 import click
 
-from poly.machine.text import columns
+from poly.display import columns
 
 Rows = Sequence[Sequence[str]]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, SupportsIndex
@@ -16,6 +16,7 @@ from codegen.integer import Affine, Linear
 from microkernels.dtypes import DType
 from microkernels.errors import plain, shown
 from poly.checks import checked_size, checked_sizes
+from poly.display import Block, Displayed, Text
 from poly.errors import SpecError
 from poly.ir.budget import printed, unlimited
 from poly.ir.fixing import fix_expr, fix_load, fix_set, fix_tree
@@ -95,8 +96,8 @@ class Statement:
         return access_map(self.domain, self.iterators, access.array, access.indices)
 
 
-@dataclass(frozen=True)
-class Nest:
+@dataclass(frozen=True, repr=False)
+class Nest(Displayed):
     """A loop nest.
 
     `sizes` are the parameters that are symbolic, `fixed` those that have a value. The parameters of each set are
@@ -167,8 +168,22 @@ class Nest:
         """The loops as written, and each statement with its domain and access relations."""
         fixed = "".join(f", {name} = {value}" for name, value in self.fixed)
         head = f"{self.name}({', '.join(map(str, self.arguments))}), sizes {', '.join(self.sizes) or 'none'}{fixed}"
-        body = textwrap.indent(self.source[self.source.index("def ") :].rstrip(), "    ")
-        return "\n".join((head, body, *(str(a) for a in self.arrays if a.kind == "local"), *map(str, self.statements)))
+        return "\n".join((head, textwrap.indent(self._loops(), "    "), *self._sets()))
+
+    def _title(self) -> str:
+        return f"nest {self.name}({', '.join(map(str, self.arguments))})"
+
+    def _parts(self) -> Iterable[Block]:
+        yield Text(self._loops())
+        yield Text("\n".join(self._sets()), "domains and accesses of the statements")
+
+    def _loops(self) -> str:
+        """The loops as written."""
+        return self.source[self.source.index("def ") :].rstrip()
+
+    def _sets(self) -> tuple[str, ...]:
+        """The locals, and each statement with its domain and access relations."""
+        return (*(str(a) for a in self.arrays if a.kind == "local"), *map(str, self.statements))
 
     def with_sizes(self, values: Mapping[str, SupportsIndex]) -> Nest:
         """The same nest with some sizes replaced by values, in the sets, shapes and expressions.

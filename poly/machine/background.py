@@ -7,6 +7,7 @@ The compilation doesn't wait: it uses a described CPU. Compilations after the ca
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import subprocess
 import sys
@@ -21,6 +22,8 @@ from microkernels.isa import ISA, ISAS
 from poly.machine.calibration import kept, measured
 from poly.machine.description import machine
 
+logger = logging.getLogger("poly.calibrate")
+
 VARIABLE, NEVER = "POLY_CALIBRATE", "never"
 
 
@@ -29,6 +32,7 @@ def calibrate_soon(isa: ISA) -> None:
     """Start a process that calibrates this machine for an instruction set, if that was not done; once a process."""
     if os.environ.get(VARIABLE) == NEVER or kept(replace(machine(), isa=isa)) is not None:
         return
+    logger.info("a process in the background calibrates this machine for %s", isa.name)
     script = f"from poly.machine.background import calibrate; calibrate({isa.name!r})"
     with suppress(OSError), forks.fork_lock:
         subprocess.Popen(

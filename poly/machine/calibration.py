@@ -7,6 +7,7 @@ A machine is calibrated for one instruction set and one compiler. Where that has
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
 from functools import cache, lru_cache
@@ -14,13 +15,15 @@ from importlib.resources import files
 from math import log
 from typing import Any
 
-from codegen.cache import get, put
+from codegen.cache import cache_dir, get, put
 from codegen.compiler import compiler_name
 from codegen.errors import ToolchainError
 from microkernels.dtypes import DTYPES
 from poly.machine.description import Machine
 from poly.machine.measured import Bandwidth, Measured, Peak, ThreadStarts, parsed
 from poly.machine.probes import probes
+
+logger = logging.getLogger("poly.calibrate")
 
 VERSION = 2
 """Incremented when the probes change, which invalidates older calibrations."""
@@ -44,7 +47,9 @@ def measured(machine: Machine, anew: bool = False) -> Measured:
     """
     known = None if anew else kept(machine)
     if known is None:
+        logger.info("%s, %s: the calibration begins; it takes some seconds", machine.cpu, machine.isa.name)
         known = measure(machine)
+        logger.info("%s, %s: the calibration is kept in %s", machine.cpu, machine.isa.name, cache_dir())
         put(_key(machine), json.dumps(asdict(known), indent=1))
     return known
 

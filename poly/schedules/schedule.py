@@ -17,6 +17,7 @@ from typing import Any
 
 from microkernels.errors import shown
 from poly.checks import checked_text, is_collection
+from poly.display import Block, Displayed, Text
 from poly.errors import ScheduleError
 from poly.ir.budget import CALL, limited
 from poly.ir.edits import rename_repeats
@@ -54,7 +55,7 @@ from poly.schedules.steps.part import needs
 
 
 @dataclass(frozen=True, repr=False)
-class Schedule:
+class Schedule(Displayed):
     """The loops of a nest after some steps. Every step returns a new schedule.
 
     `repr` is Python code that makes the schedule from the nest; `print` shows the loops. Every step raises
@@ -689,8 +690,18 @@ class Schedule:
 
         return loops_text(self.nest, self.tree)
 
+    def _title(self) -> str:
+        return f"schedule of {self.nest.name}"
+
+    def _parts(self) -> Iterable[Block]:
+        yield Text(str(self))
+        yield Text(repr(self), "steps")
+
     def __repr__(self) -> str:
         return f"schedule({self.nest.name})" + "".join(f".{call_text(step)}" for step in self.steps)
+
+    # IPython would take the class's own `repr` before a method of a base.
+    _repr_pretty_ = Displayed._repr_pretty_
 
 
 def schedule(nest: Nest) -> Schedule:

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from poly.autoschedule.spaces.space import Point, Space
+from poly.display import Block, Cells, Displayed, time_text
 from poly.kernel import Kernel
 from poly.opencl_kernel import OpenCLKernel
 from poly.schedules.schedule import Schedule
-from poly.tuning.yardstick import Yardstick, speed_text, time_text
+from poly.tuning.yardstick import Yardstick, speed_text
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,8 @@ def point_words(space: Space, point: Point) -> str:
     return "; ".join(filter(None, (str(space.structures[point.structure]), sizes)))
 
 
-@dataclass(frozen=True)
-class Tuning:
+@dataclass(frozen=True, repr=False)
+class Tuning(Displayed):
     """A completed tuning.
 
     `best` is the best point of `space`, `schedule` its schedule and `seconds` its time per call; `choice_seconds` is
@@ -86,6 +87,12 @@ class Tuning:
     def __str__(self) -> str:
         """The title and the rows, a line each."""
         return "\n".join((self.title, *(f"  {label:15} {text}" for label, text in self.rows())))
+
+    def _title(self) -> str:
+        return f"tuning of {self.title}: {self.trials} trials"
+
+    def _parts(self) -> Iterable[Block]:
+        yield Cells(self.rows())
 
     def rows(self) -> list[tuple[str, str]]:
         """What `poly tune` prints below the title: labels and texts."""
