@@ -68,7 +68,7 @@ def _formed(nest: Nest, statement: Statement) -> Contraction | str:
     operands = [f for f in factors if isinstance(f, Load) and f.indices]
     others = [f for f in factors if not (isinstance(f, Load) and f.indices)]
     if len(operands) != 2:
-        return f"it adds a product of {len(operands)} elements of its arrays, and must add one of 2"
+        return f"it adds a product with {len(operands)} elements of arrays, and must add one with 2"
     if not all(index.is_affine for load in (statement.target, *operands) for index in load.indices):
         return "an index is not affine"
     if any(not _is_scalar(nest, f) for f in others):

@@ -172,8 +172,8 @@ def tied(a: f32[M, K], b: f32[K, N], c: f32[M, N], d: f32[M, N]):
 @pytest.mark.parametrize(
     ("nest", "why"),
     [
-        (three, "it adds a product of 3 elements of its arrays, and must add one of 2"),
-        (mixed, "it adds a product of 1 elements of its arrays, and must add one of 2"),
+        (three, "it adds a product with 3 elements of arrays, and must add one with 2"),
+        (mixed, "it adds a product with 1 elements of arrays, and must add one with 2"),
         (whole, "there is none for i32"),
         (half, "no microkernel of one core computes in half precision"),
         (ordered, "its sums must keep their order: the nest says reassociate=False"),
