@@ -63,7 +63,7 @@ def parse_special(context: click.Context, option: click.Parameter, texts: tuple[
     "--blas", callback=parse_routines, metavar="NAME,…", help=f"BLAS routines in place of nests: {', '.join(ROUTINES)}."
 )
 @click.option(
-    "-o", "--output", required=True, type=click.Path(path_type=Path, dir_okay=False), help="The file to write."
+    "-o", "--output", metavar="FILE", required=True, type=click.Path(path_type=Path), help="The file to write."
 )
 @size_option
 @steps_option("--steps", STEPS)
@@ -90,7 +90,7 @@ def parse_special(context: click.Context, option: click.Parameter, texts: tuple[
 @click.option("--dense", is_flag=True, help="Arrays have no gaps between rows: the functions take no strides.")
 @click.option("-MD", "depends", is_flag=True, help="Also write the header's dependencies, for make or ninja.")
 @click.option(
-    "-MF", "depend_file", type=click.Path(path_type=Path, dir_okay=False), help="The file for these (OUTPUT.d)."
+    "-MF", "depend_file", metavar="FILE", type=click.Path(path_type=Path), help="The file for these (OUTPUT.d)."
 )
 def command(
     nests: str | None,

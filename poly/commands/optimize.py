@@ -34,7 +34,7 @@ def parse_macros(context: click.Context, option: click.Parameter, texts: tuple[s
 
 @click.command("optimize")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="The file to write.")
+@click.option("-o", "--output", metavar="FILE", type=click.Path(path_type=Path), help="The file to write.")
 @click.option("--in-place", is_flag=True, help="Write to FILE itself.")
 @click.option("-I", "include", multiple=True, type=click.Path(path_type=Path), help="A folder of headers.")
 @click.option("-D", "define", multiple=True, metavar="NAME=VALUE", callback=parse_macros, help="A macro.")

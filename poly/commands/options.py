@@ -55,8 +55,8 @@ def parse_steps(context: click.Context, option: click.Parameter, text: str | Non
         raise click.BadParameter(f"{shown(text)}: {problem}", context, option) from error
     if found is None:
         raise click.BadParameter(
-            f"{shown(text)} has no steps: give those that Schedule.to_json writes, or the object of poly tune --json, "
-            "poly show --json or poly records show --json",
+            f"{shown(text)} has no steps, or several schedules: give the steps that Schedule.to_json writes, or the "
+            "object of poly tune --json, poly show --model --json or poly records show --json",
             context,
             option,
         )
@@ -78,8 +78,9 @@ def _content(text: str) -> str:
 def _steps(value: Any) -> GivenSteps | None:
     """The steps in a value: themselves, those of an object's `steps` or `schedule`, or of the one object in a list."""
     if isinstance(value, list):
-        if len(value) == 1 and isinstance(value[0], dict) and "step" not in value[0]:
-            return _steps(value[0])
+        records = [one for one in value if isinstance(one, dict) and "step" not in one]
+        if records:
+            return _steps(records[0]) if len(value) == 1 else None
         return GivenSteps(json.dumps(value))
     if not isinstance(value, dict):
         return None

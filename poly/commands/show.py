@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from microkernels.opencl_isa import is_gpu
 from poly.analysis.dependences import dependences
 from poly.commands.nestfile import load_nest
 from poly.commands.options import (
@@ -21,10 +22,12 @@ from poly.commands.options import (
     threads_option,
 )
 from poly.commands.outputs import plot_option
+from poly.commands.tables import heading, print_text
 from poly.compilation import compile_nest
 from poly.machine import machine
 from poly.machine.calibration import kept
 from poly.machine.target import text_of
+from poly.model.host import here
 from poly.scheduled import Scheduled
 from poly.schedules.schedule import Schedule
 
@@ -37,6 +40,7 @@ from poly.schedules.schedule import Schedule
 @steps_option("--steps", STEPS)
 @click.option("--dependences", "wanted", flag_value="dependences", help="Show only the dependences.")
 @click.option("--schedule", "wanted", flag_value="schedule", help="Show only the schedule's loops.")
+@click.option("--why-not", "wanted", flag_value="why not", help="Show only why loops are not parallel or vectorised.")
 @click.option("--source", "wanted", flag_value="source", help="Show only the generated C.")
 @click.option("--model", "wanted", flag_value="model", help="Show working sets, bytes of each level, roofline, times.")
 @steps_option("--against", "With --model: compare with a schedule with these steps.")
@@ -55,7 +59,7 @@ def command(
     as_json: bool,
     plot: Path | None,
 ) -> None:
-    """Show a nest, its dependences, its schedule, and the C or OpenCL C made from it."""
+    """Show a nest, its dependences, its schedule, why that is not more parallel, and the C or OpenCL C made from it."""
     if wanted != "model" and (against is not None or as_json or plot is not None):
         raise click.UsageError("--against, --json and --plot go with --model.")
     fixed = nest_at(load_nest(nest).with_sizes(sizes), {}, steps)
@@ -68,19 +72,45 @@ def command(
         "nest": lambda: str(kernel.nest),
         "dependences": lambda: str(dependences(kernel.nest)),
         "schedule": lambda: str(kernel.schedule),
+        "why not": lambda: _why_not(kernel),
         "source": lambda: kernel.source if full else _folded(kernel.source, kernel.routines),
     }
     if wanted:
-        click.echo(parts[wanted]())
+        _print(wanted, parts[wanted]())
         return
     for title, text in parts.items():
-        click.echo(f"{click.style(title, bold=True)}\n\n{text().strip()}\n")
+        click.echo(f"{heading(title)}\n")
+        _print(title, f"{text().strip()}\n")
+
+
+def _print(title: str, text: str) -> None:
+    """Print a part: reasons are sentences and are continued below, loops and C keep their lines."""
+    print_text(text) if title == "why not" else click.echo(text)
+
+
+def _why_not(kernel: Scheduled) -> str:
+    if is_gpu(kernel.isa):
+        return "A GPU's loops are mapped to work-groups and work-items."
+    from poly.explanation.reasons import reason_lines, reasons
+
+    return (
+        "\n".join(reason_lines(reasons(kernel.schedule, here(kernel.isa, kernel.threads))))
+        or "There is nothing to add."
+    )
 
 
 def _folded(source: str, routines: str) -> str:
     """The source with one line in place of its microkernels."""
     lines = routines.count("\n") + 1
     return source.replace(routines, f"/* {lines} lines of microkernels: --full shows them */") if routines else source
+
+
+def _print_explained(what: object) -> None:
+    """Print facts as JSON, and an explanation or a comparison as text."""
+    if isinstance(what, dict):
+        click.echo(json.dumps(what, indent=1))
+    else:
+        print_text(str(what))
 
 
 def _model(kernel: Scheduled, other: Schedule | None, as_json: bool, plot: Path | None) -> None:
@@ -93,11 +123,11 @@ def _model(kernel: Scheduled, other: Schedule | None, as_json: bool, plot: Path 
         click.echo("Measuring this machine's rates; this is done once.", err=True)
     if other is None:
         explanation = explain(kernel)
-        click.echo(json.dumps(facts(explanation), indent=1) if as_json else explanation)
+        _print_explained(facts(explanation) if as_json else explanation)
         shown = {explanation.schedule.nest.name: explanation}
     else:
         compared = compare(kernel, other, target=text_of(kernel.isa), threads=kernel.threads)
-        click.echo(json.dumps(comparison_facts(compared), indent=1) if as_json else compared)
+        _print_explained(comparison_facts(compared) if as_json else compared)
         shown = {"first": compared.first, "second": compared.second}
     if plot is not None:
         draw(shown, plot)

@@ -26,10 +26,14 @@ LABEL = re.compile(r"\s*(?:\S+\s{2,})?")
 def print_table(head: Sequence[str], rows: Rows) -> None:
     """Print rows below their headings; the first column is left-aligned, the others are right-aligned."""
     lines = table_lines(head, rows, terminal_width())
-    first = next(lines)
-    click.echo(click.style(first, bold=True) if _with_styles() else first)
+    click.echo(heading(next(lines)))
     for line in lines:
         click.echo(line)
+
+
+def heading(text: str) -> str:
+    """A heading in bold, where that is possible and wanted."""
+    return click.style(text, bold=True) if _with_styles() else text
 
 
 def print_facts(rows: Sequence[tuple[str, str]], indent: str = "") -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from poly.display import Displayed, time_text
+from poly.explanation.reasons import Reason, reason_lines
 from poly.explanation.text import loops, placements, roofline, working_sets
 from poly.explanation.values import ARITHMETIC, Level, Measurement
 from poly.model import Caches
@@ -39,6 +40,8 @@ class Explanation(Displayed):
     optimistic: Placement
     prediction: Cost | None = None
     measurement: Measurement | None = None
+    reasons: tuple[Reason, ...] = ()
+    """Why loops are not parallel or not vectorised, and why statements have no microkernel."""
     rough: bool = False
     """Whether conditions of statements were left out of all sets."""
 
@@ -77,8 +80,9 @@ class Explanation(Displayed):
             loops(self.footprints, self.caches),
             working_sets(self.reuses, self.caches),
             placements(placed),
+            ("why not", *reason_lines(self.reasons)) if self.reasons else (),
         )
-        return "\n\n".join("\n".join(section) for section in sections) + self._note()
+        return "\n\n".join(filter(None, map("\n".join, sections))) + self._note()
 
     def _title(self) -> str:
         return f"explanation of {self.schedule.nest.name} on {self.target}: bound by {self.bound}"

@@ -136,7 +136,7 @@ class Schedule(Displayed):
             >>> schedule(wave).interchange("t", "x")  # doctest: +NORMALIZE_WHITESPACE
             Traceback (most recent call last):
                 ...
-            poly.errors.ScheduleError: interchange(t, x) is illegal: S0[1, 1] must run before S0[2, 0] (flow on
+            poly.ScheduleError: interchange(t, x) is illegal: S0[1, 1] must run before S0[2, 0] (flow on
                 u, distance (1, -1), with T = 3, N = 3). Remedy: skew(x, by=t).
 
         Halide, TVM: `reorder`. loopy: `prioritize_loops`.
@@ -210,7 +210,7 @@ class Schedule(Displayed):
             >>> schedule(late).fuse("S0", "S1", at="i")  # doctest: +NORMALIZE_WHITESPACE
             Traceback (most recent call last):
                 ...
-            poly.errors.ScheduleError: fuse(S0, S1, at=i) is illegal: S0[1] must run before S1[0] (flow on X,
+            poly.ScheduleError: fuse(S0, S1, at=i) is illegal: S0[1] must run before S1[0] (flow on X,
                 with N = 1). Remedy: shift(j, by=1).
 
         Halide: `compute_with`. TVM: `compute_at`. loopy: `rename_iname` to one name.
@@ -271,7 +271,7 @@ class Schedule(Displayed):
             >>> schedule(solve).enclose("k", S0="i", S1="0")  # doctest: +NORMALIZE_WHITESPACE
             Traceback (most recent call last):
                 ...
-            poly.errors.ScheduleError: enclose(k, S0=i, S1=0) is illegal: S0[1, 0] must run before S1[1] (flow on x,
+            poly.ScheduleError: enclose(k, S0=i, S1=0) is illegal: S0[1, 0] must run before S1[1] (flow on x,
                 with N = 2).
 
         isl: `insert_partial_schedule`. Halide, TVM and loopy have no equivalent.
@@ -364,7 +364,7 @@ class Schedule(Displayed):
             >>> schedule(dot).split(i=8).parallel("i_tile")  # doctest: +NORMALIZE_WHITESPACE
             Traceback (most recent call last):
                 ...
-            poly.errors.ScheduleError: parallel(i_tile) is illegal: S0[0] and S0[8] update one element of s
+            poly.ScheduleError: parallel(i_tile) is illegal: S0[0] and S0[8] update one element of s
                 (reduction, distance (8), with N = 9).
 
         Where the iterations are independent:
@@ -430,7 +430,7 @@ class Schedule(Displayed):
             >>> schedule(wave).items(t=8, x=32)  # doctest: +NORMALIZE_WHITESPACE
             Traceback (most recent call last):
                 ...
-            poly.errors.ScheduleError: items(t=8, x=32) is illegal: S0[1, 1] must run before S0[2, 0] (flow on u,
+            poly.ScheduleError: items(t=8, x=32) is illegal: S0[1, 1] must run before S0[2, 0] (flow on u,
                 distance (1, -1), with T = 3, N = 3), and different work-items run them in loop t, where they cannot
                 wait for each other. Remedy: items(x=32).
 

@@ -144,7 +144,8 @@ class _Session:
     def _batch_words(self, ask: Ask) -> str:
         """`4 candidates (order rows inside | as written)`."""
         kinds = dict.fromkeys(str(self.space.structures[point.structure]) for point in ask.points)
-        return f"{len(ask.points)} candidates ({' | '.join(kinds)})"
+        count = len(ask.points)
+        return f"{count} candidate{'s' * (count != 1)} ({' | '.join(kinds)})"
 
     def _search(self) -> Outcome:
         budget = self.options.budget(len(self.journal.known), self._elapsed())

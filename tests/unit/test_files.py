@@ -26,6 +26,7 @@ ALLOWED = {
     "benchmarks/programs/compilers.py": "loops in C in such a folder",
     "poly/measure/builder.py": "a candidate in a folder of its own that is removed",
     "poly/measure/child.py": "what a process says, in such a folder",
+    "poly/commands/style.py": "into memory",
     "poly/explanation/plot.py": "into memory",
     "poly/records/quarantine.py": "a lock, in which nothing is written",
 }
