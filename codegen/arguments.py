@@ -18,7 +18,7 @@ from codegen.integer import Affine
 from codegen.program import Buffer
 from codegen.promotion import LARGEST_INDEX
 from codegen.signature import Signature, describe
-from microkernels.errors import plain, shown
+from microkernels.errors import did_you_mean, plain, shown
 
 MOST_THREADS = 4096
 OVERLAP_WORK: Any = 1_000_000
@@ -100,7 +100,8 @@ def _check_names(signature: Signature, bound: Values, extra: Sequence[Any], keyw
     for name in keywords:
         if name not in known:
             sizes = f"; by keyword also {', '.join(signature.given)}" if signature.given else ""
-            raise ArgumentError(f"{takes}{sizes}. It has no {plain(name)}.")
+            hint = did_you_mean(name, (*known, *names, *OWN_KEYWORDS))
+            raise ArgumentError(f"{takes}{sizes}. It has no {plain(name)}.{hint}")
     untold = [size for size in signature.given if size not in keywords]
     if untold:
         raise _untold(signature, untold)

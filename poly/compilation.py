@@ -15,6 +15,7 @@ from poly.ir.budget import CALL, limited
 from poly.ir.nest import Nest, checked_nest, difference
 from poly.kernel import Kernel, c_kernel, checked
 from poly.machine.target import Backend, parse
+from poly.names import check_sizes_meant
 from poly.opencl_kernel import OpenCLKernel, opencl_kernel
 from poly.records.followed import check_source, recorded, refuse
 from poly.schedules.schedule import Schedule
@@ -99,6 +100,7 @@ def compile_nest(
     fixed = checked_sizes(sizes, more)
     kept = checked_flag("records", records)
     checked_nest(nest)
+    check_sizes_meant(more, nest.open_or_fixed, compile_nest)
     if schedule is not None:
         if not isinstance(schedule, Schedule):
             raise ScheduleError(f"{shown(schedule)} is no schedule. Make one with poly.schedule({nest.name}).")

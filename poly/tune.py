@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Literal, overload
 from poly.checks import checked_sizes
 from poly.errors import SearchWarning
 from poly.function import Function
-from poly.ir.nest import Nest
+from poly.ir.nest import Nest, checked_nest
+from poly.names import check_sizes_meant
 
 if TYPE_CHECKING:
     from poly.compilation import CTarget, OpenCLTarget
     from poly.search.events import Strategy
-    from poly.tuning.outcome import TunedKernel, TunedOpenCLKernel, Tuning
+    from poly.tuning.outcome import TunedKernel, TunedOpenCLKernel
     from poly.tuning.report import TrialReport
 
 
@@ -136,15 +137,11 @@ def tune(
     from poly.tuning.options import Options
     from poly.tuning.session import tuned
 
+    check_sizes_meant(more, checked_nest(nest).open_or_fixed, tune)
     options = Options(strategy, trials, seconds, start, cold, seed, records, show, on_trial)
     kernel = tuned(nest, options, target=target, threads=threads, sizes=checked_sizes(sizes, more), at=at)
     if isinstance(nest, Function):
         nest.forget()
     if kernel.tuning.interrupted:
-        warnings.warn(_interrupted(kernel.tuning), SearchWarning, stacklevel=2)
+        warnings.warn(kernel.tuning.interruption(), SearchWarning, stacklevel=2)
     return kernel
-
-
-def _interrupted(found: Tuning) -> str:
-    kept = f" It is kept in {found.store}; the same call again goes on." if found.store else ""
-    return f"tuning was interrupted: this is the best of {found.trials} trials.{kept}"

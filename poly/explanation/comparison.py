@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from poly.checks import checked_sizes
 from poly.display import Block, Displayed, Text, columns, time_text
 from poly.errors import SpecError
-from poly.explanation.explained import explanation_of, subject
+from poly.explanation.explained import explanation_of, sizes_of, subject
 from poly.explanation.explanation import Explanation
 from poly.explanation.text import bytes_text
 from poly.explanation.values import ARITHMETIC, Level
@@ -68,7 +67,7 @@ def compare(
     Raises:
         SpecError: the schedules are for different nests or sizes.
     """
-    fixed = checked_sizes(sizes, more)
+    fixed = sizes_of(first, sizes, more, compare)
     one, other = (subject(what, target, threads, fixed) for what in (first, second))
     nests = one.fixed.nest, other.fixed.nest
     apart = difference(*nests) or ("" if dict(nests[0].fixed) == dict(nests[1].fixed) else "their sizes differ")

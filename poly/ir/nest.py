@@ -14,7 +14,7 @@ from codegen.cache import digest
 from codegen.expr import Expr, Load, accessed
 from codegen.integer import Affine, Linear
 from microkernels.dtypes import DType
-from microkernels.errors import plain, shown
+from microkernels.errors import did_you_mean, plain, shown
 from poly.checks import checked_size, checked_sizes
 from poly.display import Block, Displayed, Text
 from poly.errors import SpecError
@@ -149,6 +149,11 @@ class Nest(Displayed):
         return (*self.sizes, *(s for array in self.arrays for s in array.strides or () if isinstance(s, str)))
 
     @property
+    def open_or_fixed(self) -> tuple[str, ...]:
+        """The names of all sizes."""
+        return (*self.sizes, *(name for name, _ in self.fixed))
+
+    @property
     def written(self) -> frozenset[str]:
         """The names of the arrays that some statement writes."""
         return frozenset(s.target.array for s in self.statements)
@@ -239,7 +244,8 @@ def _checked_values(nest: Nest, values: Mapping[str, SupportsIndex]) -> dict[str
     for name in (given := checked_sizes(values, {})):
         if not isinstance(name, str) or name not in nest.sizes:
             known = ", ".join(nest.sizes) or "none"
-            raise SpecError(f"{nest.name} has no size {plain(name)} that is still open. Its open sizes: {known}.")
+            hint = did_you_mean(name, nest.sizes)
+            raise SpecError(f"{nest.name} has no size {plain(name)} that is still open.{hint} Its open sizes: {known}.")
     return {name: checked_size(f"the size {name} of {nest.name}", value) for name, value in given.items()}
 
 

@@ -23,6 +23,7 @@ from poly.ir.budget import CALL, limited
 from poly.ir.edits import rename_repeats
 from poly.ir.nest import Nest, checked_nest
 from poly.ir.tree import Memory, Node
+from poly.names import known_keywords
 from poly.schedules.loopstring import Blocks, translate
 from poly.schedules.steps import (
     KINDS,
@@ -114,6 +115,7 @@ class Schedule(Displayed):
         """
         return self.apply([Split(tuple(sizes.items()))])
 
+    @known_keywords
     def interchange(self, outer: str, inner: str) -> Schedule:
         """Swap two loops. Statements between them move into the first or last iteration of the inner loop.
 
@@ -143,6 +145,7 @@ class Schedule(Displayed):
         """
         return self.apply([Interchange(outer, inner)])
 
+    @known_keywords
     def order(self, loops: str) -> Schedule:
         """Put loops in a new order, outermost first; loops that are not named keep their positions.
 
@@ -187,6 +190,7 @@ class Schedule(Displayed):
         """
         return self.apply([Flatten(loops)])
 
+    @known_keywords
     def fuse(self, first: str, second: str, at: str) -> Schedule:
         """Fuse the loops around statement `second` with those around `first`, down to loop `at`.
 
@@ -217,6 +221,7 @@ class Schedule(Displayed):
         """
         return self.apply([Fuse(first, second, at)])
 
+    @known_keywords
     def distribute(self, loop: str, behind: str | None = None, last: str | None = None) -> Schedule:
         """Split a loop's body into one loop for each of its parts, called `i`, `i_2`, `i_3`, …
 
@@ -278,6 +283,7 @@ class Schedule(Displayed):
         """
         return self.apply([Enclose(loop, tuple((name, Formula(text)) for name, text in values.items()), at)])
 
+    @known_keywords
     def skew(self, loop: str, by: str, factor: int = 1) -> Schedule:
         """Skew a loop: it counts itself plus `factor` times another loop.
 
@@ -306,6 +312,7 @@ class Schedule(Displayed):
         """
         return self.apply([Skew(loop, by, factor)])
 
+    @known_keywords
     def shift(self, loop: str, by: int, statement: str | None = None) -> Schedule:
         """Delay the instances of one statement, or of all, by a number of iterations of a loop.
 
@@ -329,6 +336,7 @@ class Schedule(Displayed):
         """
         return self.apply([Shift(loop, by, statement)])
 
+    @known_keywords
     def reverse(self, loop: str) -> Schedule:
         """Run a loop from its last iteration to its first: it counts `-i`.
 
@@ -350,6 +358,7 @@ class Schedule(Displayed):
         """
         return self.apply([Reverse(loop)])
 
+    @known_keywords
     def parallel(self, loop: str) -> Schedule:
         """Share the iterations of a loop among threads. A reduction loop is refused: its iterations update one element.
 
@@ -438,6 +447,7 @@ class Schedule(Displayed):
         """
         return self.apply([Items(tuple(numbers.items()))])
 
+    @known_keywords
     def vectorize(self, loop: str) -> Schedule:
         """Run the iterations of an innermost loop in vector lanes; a reduction has a partial result in each lane.
 
@@ -480,6 +490,7 @@ class Schedule(Displayed):
         """
         return self.apply([Unroll(tuple(factors.items()))])
 
+    @known_keywords
     def pack(
         self,
         array: str,
@@ -573,6 +584,7 @@ class Schedule(Displayed):
         loop, number = next(iter(size.items()), (None, 1))
         return self.apply([Part(statement, loop, number, None if where is None else Formula(where), into)])
 
+    @known_keywords
     def microkernel(self, kernel: str, statement: str | None = None, initial: str | None = None) -> Schedule:
         """Replace the innermost loops of a contraction by a hand-tuned kernel, such as `gemm_avx512_6x64`.
 
@@ -608,6 +620,7 @@ class Schedule(Displayed):
         """
         return self.apply([Tensorize(kernel, statement, initial)])
 
+    @known_keywords
     def loops(self, text: str, blocks: Blocks | None = None) -> Schedule:
         """Set order, blocks and parallel loops by a loop string of PARLOOPER (see poly/schedules/loopstring.py).
 

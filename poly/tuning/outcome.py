@@ -110,6 +110,11 @@ class Tuning(Displayed):
             ("schedule", repr(self.schedule)),
         ]
 
+    def interruption(self) -> str:
+        """The warning after an interrupted search."""
+        kept = f" It is kept in {self.store}; the same call again goes on." if self.store else ""
+        return f"tuning was interrupted: this is the best of {self.trials} trials.{kept}"
+
     def facts(self) -> dict[str, Any]:
         """The tuning as values for JSON; rates are in the unit that `unit` names."""
         unit, device = self.yardstick.unit if self.yardstick else None, self.space.device
