@@ -99,7 +99,6 @@ def test_list_as_json(filled: Store) -> None:
 
 def test_a_table_by_rich(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a terminal; what looks like rich's markup is text."""
-    pytest.importorskip("rich")
     terminal = io.StringIO()
     monkeypatch.setattr(terminal, "isatty", lambda: True)
     monkeypatch.setattr("sys.stdout", terminal)
