@@ -9,7 +9,6 @@ from __future__ import annotations
 import fcntl
 import os
 import subprocess
-import sys
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
@@ -17,6 +16,7 @@ from functools import cache
 from codegen import forks
 from codegen.cache import private_directory
 from codegen.errors import ToolchainError
+from codegen.processes import PYTHON, with_own_path
 from microkernels.isa import ISA, ISAS
 from poly.machine.calibration import kept, measured
 from poly.machine.description import machine
@@ -32,11 +32,11 @@ def calibrate_soon(isa: ISA) -> None:
     script = f"from poly.machine.background import calibrate; calibrate({isa.name!r})"
     with suppress(OSError), forks.fork_lock:
         subprocess.Popen(
-            [sys.executable, "-c", script],
+            [*PYTHON, "-c", script],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, VARIABLE: NEVER},
+            env={**with_own_path(), VARIABLE: NEVER},
             start_new_session=True,
         )
 
