@@ -10,7 +10,6 @@ import fcntl
 import logging
 import os
 import subprocess
-import sys
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
@@ -18,6 +17,7 @@ from functools import cache
 from codegen import forks
 from codegen.cache import private_directory
 from codegen.errors import ToolchainError
+from codegen.processes import PYTHON, with_own_path
 from microkernels.isa import ISA, ISAS
 from poly.machine.calibration import kept, measured
 from poly.machine.description import machine
@@ -36,11 +36,11 @@ def calibrate_soon(isa: ISA) -> None:
     script = f"from poly.machine.background import calibrate; calibrate({isa.name!r})"
     with suppress(OSError), forks.fork_lock:
         subprocess.Popen(
-            [sys.executable, "-c", script],
+            [*PYTHON, "-c", script],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, VARIABLE: NEVER},
+            env={**with_own_path(), VARIABLE: NEVER},
             start_new_session=True,
         )
 

@@ -145,12 +145,7 @@ def display(show: bool | None) -> Display:
         show = sys.stderr.isatty()
     if not show:
         return Silent()
-    if not sys.stderr.isatty():
-        return ProgressLines()
-    try:
-        return Live()
-    except ModuleNotFoundError:  # rich is an extra
-        return ProgressLines()
+    return Live() if sys.stderr.isatty() else ProgressLines()
 
 
 def _table(status: Status) -> Any:

@@ -144,6 +144,7 @@ def test_a_calibration_starts_once_a_process_and_apart_from_it(started: list[Any
     ((command, more),) = started
     assert "calibrate('neon')" in command[-1] and more["start_new_session"]
     assert more["env"][background.VARIABLE] == background.NEVER
+    assert "-P" in command, "a file in the working folder must not hide a package of ours"
 
 
 def test_none_starts_where_the_machine_is_calibrated(started: list[Any]) -> None:

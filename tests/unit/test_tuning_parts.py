@@ -106,7 +106,6 @@ def test_lines_are_printed_for_a_new_best_and_after_a_pause(capsys: pytest.Captu
 
 
 def test_the_live_table_holds_all_rows(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("rich")
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
     with display.Live() as live:
