@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,7 +30,7 @@ from poly.schedules.schedule import Schedule
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from codegen.call import Caller, Otherwise
+    from codegen.call import Caller, Otherwise, Pool
     from codegen.program import Threading
 
 
@@ -54,9 +54,10 @@ class Kernel(Scheduled):
         return f"<kernel {self.nest.name}({', '.join(map(str, self.nest.arguments))}) for {self.isa.name}>"
 
     def __call__(self, *arguments: Any, **keywords: Any) -> None:
-        if self._index_reads:
-            self._check_indices(arguments, {name: value for name, value in keywords.items() if name != "threads"})
-        self._caller(*arguments, **keywords)
+        if keywords:
+            self._call(*arguments, **keywords)
+        else:  # Python would make a dictionary
+            self._call(*arguments)
 
     @property
     def source(self) -> str:
@@ -148,12 +149,28 @@ class Kernel(Scheduled):
         check_indices(self.nest, self._index_reads, fitted(self.nest, arguments, keywords))
 
     @cached_property
+    def _call(self) -> Caller:
+        """What a call does: it also checks indices if the nest looks any up."""
+        return self._checked_call if self._index_reads else self._caller
+
+    def _checked_call(self, *arguments: Any, **keywords: Any) -> None:
+        self._check_indices(arguments, {name: value for name, value in keywords.items() if name != "threads"})
+        self._caller(*arguments, **keywords)
+
+    @cached_property
     def _library(self) -> Any:
         from codegen.build import load
         from codegen.guard import declarations
 
         limit = RECORD_SECONDS if self.record is not None else None
         return load(self.compiled.library, declarations(self.signature), self.compiled.flags, limit)
+
+    @cached_property
+    def _pool(self) -> Pool:
+        """The workspaces of this kernel's callers."""
+        from codegen.call import Pool
+
+        return Pool(self.signature, self._library)
 
     @cached_property
     def _caller(self) -> Caller:
@@ -199,12 +216,16 @@ def checked(kernel: Kernel) -> Kernel:
     return kernel
 
 
-def caller(kernel: Kernel, otherwise: Otherwise | None = None) -> Caller:
-    """A function that calls a kernel; `otherwise` takes calls that do not fit at first sight (see `codegen.call`)."""
+def caller(
+    kernel: Kernel, otherwise: Otherwise | None = None, excluded: Container[tuple[int, ...]] | None = None
+) -> Caller:
+    """A function that calls a kernel; `otherwise` takes the calls that do not fit at first sight, or whose sizes are
+    `excluded` (see `codegen.call`).
+    """
     from codegen.call import make_caller
 
     strided = None if kernel._strided else lambda: kernel.strided._caller
-    return make_caller(kernel.signature, kernel._library, kernel.threads, strided, otherwise)
+    return make_caller(kernel.signature, kernel._library, kernel.threads, strided, otherwise, excluded, kernel._pool)
 
 
 def signature(nest: Nest, scratch: bool) -> Signature:
