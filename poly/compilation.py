@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal, TypeAlias, overload
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeAlias, overload
 
+from codegen.compiler import USUAL, Toolchain, toolchain, using
+from codegen.errors import ArgumentError
 from microkernels.errors import shown
 from poly.checks import checked_flag, checked_sizes
 from poly.compiled import Basis
@@ -29,6 +31,8 @@ def compile_nest(
     threads: int | None = None,
     sizes: Mapping[str, int] | None = None,
     records: bool = True,
+    compiler: str | Sequence[str] | None = None,
+    flags: Sequence[str] = (),
     **more: int,
 ) -> Kernel: ...
 
@@ -42,6 +46,8 @@ def compile_nest(
     threads: int | None = None,
     sizes: Mapping[str, int] | None = None,
     records: bool = True,
+    compiler: str | Sequence[str] | None = None,
+    flags: Sequence[str] = (),
     **more: int,
 ) -> Kernel | OpenCLKernel: ...
 
@@ -55,6 +61,8 @@ def compile_nest(
     threads: int | None = None,
     sizes: Mapping[str, int] | None = None,
     records: bool = True,
+    compiler: str | Sequence[str] | None = None,
+    flags: Sequence[str] = (),
     **more: int,
 ) -> Kernel | OpenCLKernel:
     """Compile a nest. Nothing is measured: without a schedule, the model derives one from the nest and the machine.
@@ -65,12 +73,13 @@ def compile_nest(
     `"opencl:gpu"`, or `"opencl:"` and part of the device's name. `threads` is the number of threads of a call that
     does not give its own (default: the cores that this process may use); a device uses all its compute units. If there
     is a tuning record for this nest, machine and compiler, its schedule replaces the model's, unless `records=False`;
-    `kernel.origin` and `kernel.record` say which it is. If a better schedule takes too much work to find, the loops run
+    `kernel.origin` and `kernel.record` say which it is. `compiler` is the C compiler's command (default: POLY_CC, CC,
+    cc, gcc or clang), and `flags` follow those that poly gives it; records made with them are records of their own. If a better schedule takes too much work to find, the loops run
     in the order in which they are written, and a CostWarning says so.
 
     Raises:
         SpecError: not a nest, an unknown size, a size that is not an integer, or an access outside its array.
-        ArgumentError: an invalid number of threads, or `records` is not a boolean.
+        ArgumentError: an invalid number of threads, `records` is not a boolean, or an invalid `compiler` or `flags`.
         ScheduleError: not a schedule, a schedule for another nest or other values of its sizes, or loop bounds that
             take too much work to find.
         TargetError: an unknown target, or one that can't be used here.
@@ -89,8 +98,17 @@ def compile_nest(
     if fixed:
         nest = nest.with_sizes(fixed)
         schedule = schedule.on(nest) if schedule else None
-    found = _from_record(nest, wanted, count) if kept and schedule is None else None
-    return found or _kernel(nest, wanted, count, schedule)
+    with using(checked_toolchain(wanted, compiler, flags)):
+        found = _from_record(nest, wanted, count) if kept and schedule is None else None
+        return found or _kernel(nest, wanted, count, schedule)
+
+
+def checked_toolchain(target: Backend, compiler: Any, flags: Any) -> Toolchain:
+    """The toolchain that a caller chose. Raises ArgumentError, also if the target is no C."""
+    made = toolchain(compiler, flags)
+    if made != USUAL and target.device is not None:
+        raise ArgumentError(f"compiler and flags are for C, and the target is {target}. Leave them out.")
+    return made
 
 
 def _matched(schedule: Schedule, nest: Nest) -> Schedule:

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from codegen.arguments import check_threads
+from codegen.compiler import USUAL, Toolchain, chosen, using
 from codegen.errors import ArgumentError
 from codegen.names import function_name
 from codegen.signature import Signature
@@ -49,6 +50,8 @@ class Kernel(Scheduled):
 
     compiled: Compiled
     _strided: bool = False
+    toolchain: Toolchain = USUAL
+    """The compiler and the flags that the caller chose."""
 
     def __repr__(self) -> str:
         return f"<kernel {self.nest.name}({', '.join(map(str, self.nest.arguments))}) for {self.isa.name}>"
@@ -163,7 +166,8 @@ class Kernel(Scheduled):
         from codegen.guard import declarations
 
         limit = RECORD_SECONDS if self.record is not None else None
-        return load(self.compiled.library, declarations(self.signature), self.compiled.flags, limit)
+        with using(self.toolchain):
+            return load(self.compiled.library, declarations(self.signature), self.compiled.flags, limit)
 
     @cached_property
     def _pool(self) -> Pool:
@@ -192,7 +196,8 @@ class Kernel(Scheduled):
         return self._with_strides(nest, None)
 
     def _with_strides(self, nest: Nest, basis: Basis) -> Kernel:
-        return Kernel(nest, self.isa, self.threads, basis, compiled(nest, self.isa, self.threads, basis), True)
+        made = compiled(nest, self.isa, self.threads, basis)
+        return Kernel(nest, self.isa, self.threads, basis, made, True, self.toolchain)
 
 
 def c_kernel(nest: Nest, isa: ISA, threads: int, basis: Basis) -> Kernel:
@@ -200,7 +205,7 @@ def c_kernel(nest: Nest, isa: ISA, threads: int, basis: Basis) -> Kernel:
 
     Raises SpecError, ScheduleError, TargetError and ToolchainError, as `poly.compile` does.
     """
-    return Kernel(nest, isa, threads, basis, compiled(nest, isa, threads, basis))
+    return Kernel(nest, isa, threads, basis, compiled(nest, isa, threads, basis), toolchain=chosen())
 
 
 def checked(kernel: Kernel) -> Kernel:

@@ -10,7 +10,14 @@ import click
 
 from poly.analysis.dependences import dependences
 from poly.commands.nestfile import load_nest
-from poly.commands.options import nest_argument, size_option, target_option, threads_option
+from poly.commands.options import (
+    compiler_option,
+    flags_option,
+    nest_argument,
+    size_option,
+    target_option,
+    threads_option,
+)
 from poly.compilation import compile_nest
 from poly.machine import machine
 from poly.machine.calibration import kept
@@ -24,6 +31,8 @@ from poly.schedules.schedule import Schedule
 @size_option
 @target_option
 @threads_option
+@compiler_option
+@flags_option
 @click.option("--steps", metavar="JSON", help="Show the schedule with these steps, as Schedule.to_json writes them.")
 @click.option("--dependences", "wanted", flag_value="dependences", help="Show only the dependences.")
 @click.option("--schedule", "wanted", flag_value="schedule", help="Show only the schedule's loops.")
@@ -38,6 +47,8 @@ def command(
     sizes: dict[str, int],
     target: str,
     threads: int | None,
+    compiler: str | None,
+    flags: tuple[str, ...],
     steps: str | None,
     wanted: str | None,
     against: str | None,
@@ -50,7 +61,7 @@ def command(
         raise click.UsageError("--against, --json and --plot go with --model.")
     fixed = load_nest(nest).with_sizes(sizes)
     given = None if steps is None else Schedule.from_json(fixed, steps)
-    kernel = compile_nest(fixed, schedule=given, target=target, threads=threads)
+    kernel = compile_nest(fixed, schedule=given, target=target, threads=threads, compiler=compiler, flags=flags)
     if wanted == "model":
         _model(kernel, None if against is None else Schedule.from_json(fixed, against), as_json, plot)
         return

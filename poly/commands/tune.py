@@ -6,8 +6,18 @@ import json
 
 import click
 
+from codegen.compiler import using
 from poly.commands.nestfile import load_nest
-from poly.commands.options import nest_argument, parse_sizes, size_option, target_option, threads_option
+from poly.commands.options import (
+    chosen_toolchain,
+    compiler_option,
+    flags_option,
+    nest_argument,
+    parse_sizes,
+    size_option,
+    target_option,
+    threads_option,
+)
 from poly.tuning.options import Options, Start
 from poly.tuning.session import tuned
 
@@ -31,6 +41,8 @@ INTERRUPTED = 130
 @click.option("--start", type=click.Choice(["model", "origin"]), default="model", show_default=True)
 @target_option
 @threads_option
+@compiler_option
+@flags_option
 @click.option("--cold", is_flag=True, help="Flush the caches before each call.")
 @click.option("--seed", type=int, default=0, show_default=True, help="The seed of random choices.")
 @click.option("--no-records", is_flag=True, help="Neither read nor write the records.")
@@ -48,6 +60,8 @@ def command(
     start: Start,
     target: str,
     threads: int | None,
+    compiler: str | None,
+    flags: tuple[str, ...],
     cold: bool,
     seed: int,
     no_records: bool,
@@ -70,7 +84,8 @@ def command(
         show=not quiet,
     )
     try:
-        tuning = tuned(load_nest(nest), options, target=target, threads=threads, sizes=sizes, at=at).tuning
+        with using(chosen_toolchain(compiler, flags)):
+            tuning = tuned(load_nest(nest), options, target=target, threads=threads, sizes=sizes, at=at).tuning
     except KeyboardInterrupt:
         click.echo("poly: interrupted", err=True)
         context.exit(INTERRUPTED)
