@@ -97,8 +97,9 @@ def build(
 ) -> Path:
     """The shared library for a C text, from the cache if it is there; `flags` follow FLAGS, `-l…` the source.
 
-    Those of the call's toolchain come last. The text is written beside it with the suffix `.c`. Processes that build the same library at the same time each
-    write a temporary file and rename it into place. A library not worth keeping goes into the caller's `directory`.
+    Those of the call's toolchain come last. The text is written beside it with the suffix `.c`. Processes that build
+    the same library at the same time each write a temporary file and rename it into place. A library not worth keeping
+    goes into the caller's `directory`.
 
     Raises ToolchainError, also if the compiler takes longer than `seconds`.
     """

@@ -39,7 +39,7 @@ def make_caller(
     threads: int = 1,
     strided: Callable[[], Caller] | None = None,
     otherwise: Otherwise | None = None,
-    excluded: Container[tuple[int, ...]] | None = None,
+    excluded: Container[Any] | None = None,
     pool: Pool | None = None,
 ) -> Caller:
     """A function of the arrays and scalars, by position or by name, that runs a library's kernel on them.

@@ -162,7 +162,7 @@ class _Text:
 
 
 def caller_source(signature: Signature, excluding: bool = False) -> str:
-    """The text of a caller, which uses _THREADS threads by default; with `excluding` it leaves out sizes in _excluded."""
+    """The text of a caller, with _THREADS threads by default; with `excluding` it leaves out sizes in _excluded."""
     given = "".join(f"{size!r}: {c_name(size)}, " for size in signature.given)
     signature = renamed(signature)
     arguments = [b.name for b in signature.buffers]

@@ -14,6 +14,10 @@ class TargetError(PolyError):
     """A target, an instruction set or a microkernel that does not exist, or that this CPU cannot run."""
 
 
+class PluginError(PolyError):
+    """Something that a package or a user added to poly cannot be used: which, and what is wrong with it."""
+
+
 class _Short(reprlib.Repr):
     """`repr`, cut to about a line; a value whose `repr` fails is shown by its type."""
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from codegen.errors import ArgumentError, DeviceError, ToolchainError
 from microkernels.dtypes import DType, f16, f32, f64, i8, i16, i32, i64, u8
-from microkernels.errors import TargetError
+from microkernels.errors import PluginError, TargetError
 from poly.analysis.dependences import dependences
 from poly.compilation import compile_nest as compile
 from poly.errors import (
@@ -31,6 +31,7 @@ from poly.version import __version__
 
 if TYPE_CHECKING:
     from poly.autoschedule.derive import space
+    from poly.embed.build import write_package
     from poly.embed.opencl import write_opencl
     from poly.embed.write import write_header
     from poly.explanation import compare, explain
@@ -45,6 +46,7 @@ __all__ = [
     "Kernel",
     "Nest",
     "OpenCLKernel",
+    "PluginError",
     "PolyError",
     "RecordError",
     "RecordWarning",
@@ -79,6 +81,7 @@ __all__ = [
     "u8",
     "write_header",
     "write_opencl",
+    "write_package",
 ]
 
 LATER = {
@@ -87,6 +90,7 @@ LATER = {
     "space": "poly.autoschedule.derive",
     "write_header": "poly.embed",
     "write_opencl": "poly.embed.opencl",
+    "write_package": "poly.embed.build",
 }
 """Names that are imported on first use, so that `import poly` stays light."""
 

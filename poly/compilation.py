@@ -74,8 +74,9 @@ def compile_nest(
     does not give its own (default: the cores that this process may use); a device uses all its compute units. If there
     is a tuning record for this nest, machine and compiler, its schedule replaces the model's, unless `records=False`;
     `kernel.origin` and `kernel.record` say which it is. `compiler` is the C compiler's command (default: POLY_CC, CC,
-    cc, gcc or clang), and `flags` follow those that poly gives it; records made with them are records of their own. If a better schedule takes too much work to find, the loops run
-    in the order in which they are written, and a CostWarning says so.
+    cc, gcc or clang), and `flags` follow those that poly gives it; what is tuned with them has records of its own. If a
+    better schedule takes too much work to find, the loops run in the order in which they are written, and a CostWarning
+    says so.
 
     Raises:
         SpecError: not a nest, an unknown size, a size that is not an integer, or an access outside its array.
@@ -104,8 +105,10 @@ def compile_nest(
 
 
 def checked_toolchain(target: Backend, compiler: Any, flags: Any) -> Toolchain:
-    """The toolchain that a caller chose. Raises ArgumentError, also if the target is no C."""
+    """The toolchain that a caller chose, else the target's. Raises ArgumentError, also if the target is no C."""
     made = toolchain(compiler, flags)
+    if made == USUAL and target.own is not None:
+        return target.own.toolchain()
     if made != USUAL and target.device is not None:
         raise ArgumentError(f"compiler and flags are for C, and the target is {target}. Leave them out.")
     return made

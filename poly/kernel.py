@@ -221,9 +221,7 @@ def checked(kernel: Kernel) -> Kernel:
     return kernel
 
 
-def caller(
-    kernel: Kernel, otherwise: Otherwise | None = None, excluded: Container[tuple[int, ...]] | None = None
-) -> Caller:
+def caller(kernel: Kernel, otherwise: Otherwise | None = None, excluded: Container[Any] | None = None) -> Caller:
     """A function that calls a kernel; `otherwise` takes the calls that do not fit at first sight, or whose sizes are
     `excluded` (see `codegen.call`).
     """

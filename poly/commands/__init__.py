@@ -6,17 +6,19 @@ Each module here defines one command as its variable `command`; the name that us
 from __future__ import annotations
 
 import warnings
-from importlib.metadata import entry_points
 from typing import Any
 
 import click
 
-from poly.commands import fuzz, header, machine, opencl, optimize, records, show, tune
+from microkernels.errors import PluginError
+from microkernels.plugins import load, names
+from poly.commands import build, fuzz, header, machine, opencl, optimize, records, show, tune
 from poly.errors import FileError, PolyError
 from poly.version import __version__
 
 GROUP = "poly.commands"
 OWN = (
+    build.command,
     fuzz.command,
     header.command,
     machine.command,
@@ -47,17 +49,17 @@ class Commands(click.Group):
     """A group that also finds the commands of entry points, and shows poly's errors as plain messages."""
 
     def list_commands(self, context: click.Context) -> list[str]:
-        return sorted({*super().list_commands(context), *(entry.name for entry in entry_points(group=GROUP))})
+        return sorted({*super().list_commands(context), *names(GROUP)})
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         own = super().get_command(context, name)
         if own is not None:
             return own
-        for entry in entry_points(group=GROUP, name=name):
-            command = entry.load()
-            assert isinstance(command, click.Command), f"{entry.value} must be a click command"
-            return command
-        return None
+        try:
+            offered: click.Command | None = load(GROUP, name, lambda one: isinstance(one, click.Command), "command")
+        except PluginError as error:
+            return _broken(name, error)
+        return offered
 
     def invoke(self, context: click.Context) -> Any:
         with warnings.catch_warnings():
@@ -67,6 +69,16 @@ class Commands(click.Group):
             except PolyError as error:
                 kind = UserFileError if isinstance(error, FileError) else UserError
                 raise kind(str(error)) from error
+
+
+def _broken(name: str, error: PluginError) -> click.Command:
+    """A command in place of one that cannot be loaded, so that the others still work."""
+
+    def fail(**_: Any) -> None:
+        raise error
+
+    settings = {"ignore_unknown_options": True, "allow_extra_args": True}
+    return click.Command(name, context_settings=settings, callback=fail, short_help="(cannot be loaded)")
 
 
 def _say(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:

@@ -15,7 +15,9 @@ from poly.commands.nestfile import NestFile, open_nests
 from poly.commands.options import parse_sizes, size_option
 from poly.compilation import compile_nest
 from poly.embed import write_header
+from poly.embed.build_files import write_build_files
 from poly.embed.files import write_output
+from poly.embed.naming import checked_version
 from poly.embed.tuned import tuned_sizes
 from poly.errors import SpecError
 from poly.ir.nest import Nest
@@ -77,6 +79,19 @@ def parse_special(context: click.Context, option: click.Parameter, texts: tuple[
 @click.option("--cores", type=click.IntRange(min=1), help="Threads that the schedules assume (this machine's).")
 @click.option("--prefix", help="The prefix of every name (the nest's name, or the file's).")
 @click.option("--dense", is_flag=True, help="Arrays have no gaps between rows: the functions take no strides.")
+@click.option(
+    "--pkgconfig",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Also write a file for pkg-config into this directory.",
+)
+@click.option(
+    "--cmake",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Also write a package for CMake into this directory.",
+)
+@click.option("--version", default="1.0", show_default=True, help="The version in these files.")
 @click.option("-MD", "depends", is_flag=True, help="Also write the header's dependencies, for make or ninja.")
 @click.option(
     "-MF", "depend_file", type=click.Path(path_type=Path, dir_okay=False), help="The file for these (OUTPUT.d)."
@@ -93,6 +108,9 @@ def command(
     cores: int | None,
     prefix: str | None,
     dense: bool,
+    pkgconfig: Path | None,
+    cmake: Path | None,
+    version: str,
     depends: bool,
     depend_file: Path | None,
 ) -> None:
@@ -105,22 +123,24 @@ def command(
     poly header --blas gemm,gemv,syrk -o blas.h                    cblas_sgemm, cblas_dgemm and so on
     """
     if blas is not None:
-        if nests or sizes or special or tuned or cores or dense or depends or depend_file:
+        if nests or sizes or special or tuned or cores or dense or depends or depend_file or pkgconfig or cmake:
             raise click.UsageError("--blas goes with -o, --isa, --threads and --prefix alone.")
         write_blas(output, blas, prefix=prefix, isas=isas, threads=threads)
         return
     if nests is None:
         raise click.UsageError("give a file with nests, or --blas.")
     opened = open_nests(nests)
-    _check_names(opened, [sizes, *special])
+    check_names(opened, [sizes, *special])
     count = 1 if threads == "none" else checked_threads(cores)
-    kernels = [kernel for nest in opened.nests for kernel in _kernels(nest, sizes, special, tuned, count)]
+    kernels = [kernel for nest in opened.nests for kernel in kernels_of(nest, sizes, special, tuned, count)]
+    checked_version(version)
     write_header(output, kernels, prefix=prefix, isas=isas, threads=threads, dense=dense)
+    write_build_files(output, version, threads, pkgconfig, cmake)
     if depends or depend_file:
         write_output(depend_file or output.with_suffix(".d"), _rules(output, opened))
 
 
-def _check_names(opened: NestFile, given: list[dict[str, int]]) -> None:
+def check_names(opened: NestFile, given: list[dict[str, int]]) -> None:
     """Check that each size belongs to a nest. Raises SpecError."""
     known = {size for nest in opened.nests for size in nest.sizes}
     for name in (name for sizes in given for name in sizes):
@@ -131,7 +151,7 @@ def _check_names(opened: NestFile, given: list[dict[str, int]]) -> None:
             )
 
 
-def _kernels(
+def kernels_of(
     nest: Nest, sizes: dict[str, int], special: list[dict[str, int]], tuned: bool, threads: int
 ) -> list[Kernel]:
     """The kernels of one nest: the general one, with `sizes` fixed, and the specialised ones."""

@@ -10,6 +10,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from microkernels import plugins
 from poly import commands
 from poly.machine import Bandwidth, Measured, Peak
 
@@ -115,7 +116,7 @@ def test_commands_of_other_packages_come_by_entry_points(monkeypatch: pytest.Mon
             return paint
 
     entry = Entry("paint", "somewhere:paint", commands.GROUP)
-    monkeypatch.setattr(commands, "entry_points", lambda group, name=None: [entry] if name in (None, "paint") else [])
+    monkeypatch.setattr(plugins, "entry_points", lambda **wanted: metadata.EntryPoints([entry]).select(**wanted))
     _, out, _ = poly("--help")
     assert "paint" in out and "machine" in out and "show" in out
     assert poly("paint")[:2] == (0, "painted\n")
