@@ -42,18 +42,29 @@ def toolchain(compiler: Any = None, flags: Any = ()) -> Toolchain:
 
     Raises ArgumentError if they are something else.
     """
-    try:
-        command = shlex.split(compiler) if isinstance(compiler, str) else list(compiler or ())
-    except (TypeError, ValueError):
-        command = []
-    if compiler is not None and not (command and all(isinstance(word, str) and word for word in command)):
+    command = _listed(compiler) if compiler is not None else ()
+    if compiler is not None and not command:
         raise ArgumentError(f"compiler must be a command such as 'clang-19', not {shown(compiler)}.")
     if isinstance(flags, str) or not isinstance(flags, Sequence):
         raise ArgumentError(f"flags must be a list of texts such as ['-O2'], not {shown(flags)}.")
     for flag in flags:
-        if not isinstance(flag, str) or not flag.startswith("-") or "\0" in flag or flag in OTHER_OUTPUT:
+        if not _is_word(flag) or not flag.startswith("-") or flag in OTHER_OUTPUT:
             raise ArgumentError(f"{shown(flag)} is no flag for building a library: expected such as '-O2' or '-lm'.")
-    return Toolchain(tuple(command), tuple(flags))
+    return Toolchain(command, tuple(flags))
+
+
+def _listed(compiler: Any) -> tuple[str, ...]:
+    """The words of a command; none if it is no command."""
+    if isinstance(compiler, str):
+        try:
+            compiler = shlex.split(compiler)
+        except ValueError:
+            return ()
+    return tuple(compiler) if isinstance(compiler, Sequence) and all(map(_is_word, compiler)) else ()
+
+
+def _is_word(value: Any) -> bool:
+    return isinstance(value, str) and value != "" and value.isprintable()
 
 
 def chosen() -> Toolchain:

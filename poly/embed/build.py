@@ -61,6 +61,7 @@ def write_package(
     usual = re.sub(r"\W", "_", folder.resolve().name) if several or not found else found[0].nest.name
     package = checked_name(usual if name is None else name)
     checked_version(version)
+    chosen = toolchain(compiler, flags)
     way: Threading = threads or ("pthreads" if any(kernel.threads > 1 for kernel in found) else "none")
     header = make(package, found, f"{package}_c" if function_name(package) != package else package, isas, way, dense)
     for routine in header.routines:
@@ -68,7 +69,7 @@ def write_package(
             raise SpecError(f"the package has {name_of(routine, header)} of its own, or Python has: rename the nest.")
     text = header_text(header)
     source = f"#define {header.prefix.upper()}_IMPLEMENTATION\n{text}"
-    with using(toolchain(compiler, flags)):
+    with using(chosen):
         built = get_file(build(source, ("-pthread",) * (way == "pthreads") + ("-lm",)))
     if built is None:
         raise ToolchainError("the library that was built has been damaged: run it again.")

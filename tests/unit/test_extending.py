@@ -358,7 +358,7 @@ def test_a_peer_or_a_command_that_fails_is_named(offered: Any) -> None:
         PEERS["peer"].prepare(Matmul(5, 5, 5), (), 1)
     with pytest.raises(Failed, match="the peer other prepared 'ready', which is no contender"):
         PEERS["other"].prepare(Matmul(5, 5, 5), (), 1)
-    with pytest.raises(poly.PluginError, match="wrong of the group poly.peers, lying_package:wrong, is no peer"):
+    with pytest.raises(poly.PluginError, match=r"wrong of the group poly\.peers, lying_package:wrong, is no peer"):
         _ = PEERS["wrong"]
     listed = CliRunner().invoke(commands.poly, ["--help"])
     assert listed.exit_code == 0 and "(cannot be loaded)" in listed.output and "machine" in listed.output
