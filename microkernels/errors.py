@@ -22,6 +22,10 @@ class TargetError(PolyError, ValueError):
     __module__ = PUBLIC
 
 
+class PluginError(PolyError):
+    """Something that a package or a user added to poly cannot be used: which, and what is wrong with it."""
+
+
 class _Short(reprlib.Repr):
     """`repr`, cut to about a line; a value whose `repr` fails is shown by its type."""
 

@@ -16,11 +16,12 @@ from poly.version import __version__
 if TYPE_CHECKING:
     from codegen.errors import ArgumentError, DeviceError, ToolchainError
     from microkernels.dtypes import DType
-    from microkernels.errors import PolyError, TargetError
+    from microkernels.errors import PluginError, PolyError, TargetError
     from poly.analysis.dependences import dependences
     from poly.autoschedule.derive import space
     from poly.compilation import compile_nest as compile
     from poly.embed import write_header
+    from poly.embed.build import write_package
     from poly.embed.opencl import write_opencl
     from poly.errors import (
         CostWarning,
@@ -53,6 +54,7 @@ __all__ = [
     "Kernel",
     "Nest",
     "OpenCLKernel",
+    "PluginError",
     "PolyError",
     "RecordError",
     "RecordWarning",
@@ -87,12 +89,13 @@ __all__ = [
     "u8",
     "write_header",
     "write_opencl",
+    "write_package",
 ]
 
 LATER = {
     **dict.fromkeys(("ArgumentError", "DeviceError", "ToolchainError"), "codegen.errors"),
     **dict.fromkeys(("f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8"), "poly.scalar_types"),
-    **dict.fromkeys(("PolyError", "TargetError"), "microkernels.errors"),
+    **dict.fromkeys(("PluginError", "PolyError", "TargetError"), "microkernels.errors"),
     **dict.fromkeys(("CostWarning", "FileError", "RecordError", "RecordWarning", "ScheduleError"), "poly.errors"),
     **dict.fromkeys(("SearchError", "SearchWarning", "SpecError"), "poly.errors"),
     **dict.fromkeys(("compare", "explain"), "poly.explanation"),
@@ -110,6 +113,7 @@ LATER = {
     "tune": "poly.tune",
     "write_header": "poly.embed",
     "write_opencl": "poly.embed.opencl",
+    "write_package": "poly.embed.build",
 }
 """The module of each name, imported when the name is first used, so that `import poly` and `poly --help` take no time.
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from codegen.arguments import check_threads
+from codegen.compiler import USUAL, Toolchain, chosen, using
 from codegen.errors import ArgumentError
 from codegen.names import function_name
 from codegen.signature import Signature
@@ -30,7 +31,7 @@ from poly.schedules.schedule import Schedule
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from codegen.call import Caller, Otherwise
+    from codegen.call import Caller, Otherwise, Pool
     from codegen.program import Threading
 
 
@@ -49,11 +50,14 @@ class Kernel(Scheduled):
 
     compiled: Compiled
     _strided: bool = False
+    toolchain: Toolchain = USUAL
+    """The compiler and the flags that the caller chose."""
 
     def __call__(self, *arguments: Any, **keywords: Any) -> None:
-        if self._index_reads:
-            self._check_indices(arguments, {name: value for name, value in keywords.items() if name != "threads"})
-        self._caller(*arguments, **keywords)
+        if keywords:
+            self._call(*arguments, **keywords)
+        else:  # Python would make a dictionary
+            self._call(*arguments)
 
     @property
     def source(self) -> str:
@@ -145,12 +149,29 @@ class Kernel(Scheduled):
         check_indices(self.nest, self._index_reads, fitted(self.nest, arguments, keywords))
 
     @cached_property
+    def _call(self) -> Caller:
+        """What a call does: it also checks indices if the nest looks any up."""
+        return self._checked_call if self._index_reads else self._caller
+
+    def _checked_call(self, *arguments: Any, **keywords: Any) -> None:
+        self._check_indices(arguments, {name: value for name, value in keywords.items() if name != "threads"})
+        self._caller(*arguments, **keywords)
+
+    @cached_property
     def _library(self) -> Any:
         from codegen.build import load
         from codegen.guard import declarations
 
         limit = RECORD_SECONDS if self.record is not None else None
-        return load(self.compiled.library, declarations(self.signature), self.compiled.flags, limit)
+        with using(self.toolchain):
+            return load(self.compiled.library, declarations(self.signature), self.compiled.flags, limit)
+
+    @cached_property
+    def _pool(self) -> Pool:
+        """The workspaces of this kernel's callers."""
+        from codegen.call import Pool
+
+        return Pool(self.signature, self._library)
 
     @cached_property
     def _caller(self) -> Caller:
@@ -172,7 +193,8 @@ class Kernel(Scheduled):
         return self._with_strides(nest, None)
 
     def _with_strides(self, nest: Nest, basis: Basis) -> Kernel:
-        return Kernel(nest, self.isa, self.threads, basis, compiled(nest, self.isa, self.threads, basis), True)
+        made = compiled(nest, self.isa, self.threads, basis)
+        return Kernel(nest, self.isa, self.threads, basis, made, True, self.toolchain)
 
 
 def c_kernel(nest: Nest, isa: ISA, threads: int, basis: Basis) -> Kernel:
@@ -180,7 +202,7 @@ def c_kernel(nest: Nest, isa: ISA, threads: int, basis: Basis) -> Kernel:
 
     Raises SpecError, ScheduleError, TargetError and ToolchainError, as `poly.compile` does.
     """
-    return Kernel(nest, isa, threads, basis, compiled(nest, isa, threads, basis))
+    return Kernel(nest, isa, threads, basis, compiled(nest, isa, threads, basis), toolchain=chosen())
 
 
 def checked(kernel: Kernel) -> Kernel:
@@ -196,12 +218,14 @@ def checked(kernel: Kernel) -> Kernel:
     return kernel
 
 
-def caller(kernel: Kernel, otherwise: Otherwise | None = None) -> Caller:
-    """A function that calls a kernel; `otherwise` takes calls that do not fit at first sight (see `codegen.call`)."""
+def caller(kernel: Kernel, otherwise: Otherwise | None = None, excluded: Container[Any] | None = None) -> Caller:
+    """A function that calls a kernel; `otherwise` takes the calls that do not fit at first sight, or whose sizes are
+    `excluded` (see `codegen.call`).
+    """
     from codegen.call import make_caller
 
     strided = None if kernel._strided else lambda: kernel.strided._caller
-    return make_caller(kernel.signature, kernel._library, kernel.threads, strided, otherwise)
+    return make_caller(kernel.signature, kernel._library, kernel.threads, strided, otherwise, excluded, kernel._pool)
 
 
 def signature(nest: Nest, scratch: bool) -> Signature:

@@ -13,6 +13,8 @@ from typing import Any
 
 import click
 
+from microkernels.errors import PluginError
+from microkernels.plugins import load, names
 from poly.commands.status import INTERRUPTED, REFUSED
 from poly.commands.style import styled, warn
 from poly.errors import PolyError
@@ -64,6 +66,7 @@ class BenchCommand(Deferred):
 
 OWN = (
     BenchCommand("bench", "Measure poly beside the libraries that are installed here.", "benchmarks.cli", "bench"),
+    Deferred("build", "Write nests as a Python package that needs no compiler."),
     Deferred("doctor", "Try what poly needs and can use, and say what to do."),
     Deferred("fuzz", "Try random nests under random schedules (from a checkout)."),
     Deferred("header", "Write nests as a single C header without dependencies."),
@@ -80,21 +83,17 @@ class Commands(click.Group):
     """A group that also finds the commands of entry points, and shows poly's errors as plain messages."""
 
     def list_commands(self, context: click.Context) -> list[str]:
-        from importlib.metadata import entry_points
-
-        return sorted({*super().list_commands(context), *(entry.name for entry in entry_points(group=GROUP))})
+        return sorted({*super().list_commands(context), *names(GROUP)})
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         own = super().get_command(context, name)
         if own is not None:
             return own
-        from importlib.metadata import entry_points
-
-        for entry in entry_points(group=GROUP, name=name):
-            command = entry.load()
-            assert isinstance(command, click.Command), f"{entry.value} must be a click command"
-            return styled(command)
-        return None
+        try:
+            offered: click.Command | None = load(GROUP, name, lambda one: isinstance(one, click.Command), "command")
+        except PluginError as error:
+            return _broken(name, error)
+        return None if offered is None else styled(offered)
 
     def invoke(self, context: click.Context) -> Any:
         with warnings.catch_warnings():
@@ -112,6 +111,16 @@ class Commands(click.Group):
             except KeyboardInterrupt:
                 click.echo("Interrupted.", err=True)
                 context.exit(INTERRUPTED)
+
+
+def _broken(name: str, error: PluginError) -> click.Command:
+    """A command in place of one that cannot be loaded, so that the others still work."""
+
+    def fail(**_: Any) -> None:
+        raise error
+
+    settings = {"ignore_unknown_options": True, "allow_extra_args": True}
+    return click.Command(name, context_settings=settings, callback=fail, short_help="(cannot be loaded)")
 
 
 def _say(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:

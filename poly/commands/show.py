@@ -14,6 +14,8 @@ from poly.commands.nestfile import load_nest
 from poly.commands.options import (
     STEPS,
     GivenSteps,
+    compiler_option,
+    flags_option,
     nest_argument,
     nest_at,
     size_option,
@@ -37,6 +39,8 @@ from poly.schedules.schedule import Schedule
 @size_option
 @target_option
 @threads_option
+@compiler_option
+@flags_option
 @steps_option("--steps", STEPS)
 @click.option("--dependences", "wanted", flag_value="dependences", help="Show only the dependences.")
 @click.option("--schedule", "wanted", flag_value="schedule", help="Show only the schedule's loops.")
@@ -52,6 +56,8 @@ def command(
     sizes: dict[str, int],
     target: str,
     threads: int | None,
+    compiler: str | None,
+    flags: tuple[str, ...],
     steps: GivenSteps | None,
     wanted: str | None,
     against: GivenSteps | None,
@@ -64,7 +70,7 @@ def command(
         raise click.UsageError("--against, --json and --plot go with --model.")
     fixed = nest_at(load_nest(nest).with_sizes(sizes), {}, steps)
     given = None if steps is None else steps.schedule(fixed)
-    kernel = compile_nest(fixed, schedule=given, target=target, threads=threads)
+    kernel = compile_nest(fixed, schedule=given, target=target, threads=threads, compiler=compiler, flags=flags)
     if wanted == "model":
         _model(kernel, None if against is None else against.schedule(fixed), as_json, plot)
         return

@@ -18,7 +18,7 @@ from codegen import forks
 from codegen.cache import private_directory
 from codegen.errors import ToolchainError
 from codegen.processes import PYTHON, with_own_path
-from microkernels.isa import ISA, ISAS
+from microkernels.isa import ISA, find
 from poly.machine.calibration import kept, measured
 from poly.machine.description import machine
 
@@ -47,10 +47,13 @@ def calibrate_soon(isa: ISA) -> None:
 
 def calibrate(name: str) -> None:
     """Calibrate this machine for the instruction set of this name, unless another process is about to."""
+    isa = find(name)
+    if isa is None:  # it was registered in the process that asks
+        return
     with suppress(ToolchainError, OSError):
         lock = os.open(private_directory("locks") / f"calibration-{name}", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            measured(replace(machine(), isa=ISAS[name]))
+            measured(replace(machine(), isa=isa))
         finally:
             os.close(lock)

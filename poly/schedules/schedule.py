@@ -12,8 +12,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import wraps
 from inspect import signature
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from microkernels.errors import shown
 from poly.checks import checked_text, is_collection
@@ -52,6 +53,7 @@ from poly.schedules.steps import (
 )
 from poly.schedules.steps.base import check_names
 from poly.schedules.steps.formulas import Formula
+from poly.schedules.steps.own import check_text, is_own, own_step
 from poly.schedules.steps.part import needs
 
 
@@ -697,6 +699,20 @@ class Schedule(Displayed):
             made = method(*given.args, **given.kwargs)
         return made
 
+    if not TYPE_CHECKING:  # any name would pass for a step
+
+        def __getattr__(self, name: str) -> Any:
+            """The method that adds a step of a user's or a package's."""
+            kind = None if name.startswith("_") else own_step(name)
+            if kind is None:
+                raise AttributeError(f"a schedule has no step or attribute {name!r}", name=name, obj=self)
+
+            @wraps(kind)
+            def method(*positional: Any, **named: Any) -> Schedule:
+                return self.apply([kind(*positional, **named)])
+
+            return method
+
     @limited(CALL)
     def __str__(self) -> str:
         from poly.schedules.show import loops_text  # most schedules are not shown
@@ -728,10 +744,13 @@ def schedule(nest: Nest) -> Schedule:
 
 def _checked_step(given: Any) -> Step:
     """A step with valid names. Raises ScheduleError for anything else."""
-    if not isinstance(given, KINDS):
+    own = is_own(given)
+    if not isinstance(given, KINDS) and not own:
         raise ScheduleError(f"{shown(given)} is no step. The steps of a schedule are in its attribute steps.")
     step: Step = given
     check_names(step)
+    if own:
+        check_text(step)
     return step
 
 
@@ -765,4 +784,8 @@ def _is_call(call: Any) -> bool:
     if not isinstance(call, dict) or call.keys() != {"step", "args", "kwargs"}:
         return False
     name, arguments, keywords = call["step"], call["args"], call["kwargs"]
-    return isinstance(name, str) and name in STEPS and isinstance(arguments, list) and isinstance(keywords, dict)
+    return isinstance(name, str) and _is_known(name) and isinstance(arguments, list) and isinstance(keywords, dict)
+
+
+def _is_known(name: str) -> bool:
+    return name in STEPS or (name.isidentifier() and own_step(name) is not None)

@@ -118,14 +118,37 @@ PLACES: dict[str, Callable[[str], tuple[str, ...]]] = {
     "blas": lambda odd: ("header", "--blas", odd, "--isa", "portable", "-o", "blas.h"),
     **{
         f"header {option}": lambda odd, option=option: (*HEADER, option, odd)
-        for option in ("--isa", "--prefix", "--special", "--threads", "--cores", "-MF", "--size")
+        for option in (
+            "--isa",
+            "--prefix",
+            "--special",
+            "--threads",
+            "--cores",
+            "-MF",
+            "--size",
+            "--pkgconfig",
+            "--cmake",
+        )
     },
+    "build": lambda odd: ("build", odd, "-o", "made"),
+    "build --name": lambda odd: ("build", GOOD, "-o", "made", "--isa", "portable", "--name", odd),
     "opencl": lambda odd: ("opencl", odd, "-o", "made"),
     "opencl --target": lambda odd: ("opencl", GOOD, "-o", "made", "--target", odd),
     "tune": lambda odd: ("tune", odd),
     **{
         f"tune {option}": lambda odd, option=option: ("tune", GOOD, "--size", "N=4", option, odd)
-        for option in ("--at", "--trials", "--seconds", "--strategy", "--start", "--target", "--threads", "--seed")
+        for option in (
+            "--at",
+            "--trials",
+            "--seconds",
+            "--strategy",
+            "--start",
+            "--target",
+            "--threads",
+            "--seed",
+            "--compiler",
+            "--flag",
+        )
     },
     "records": lambda odd: ("records", odd),
     "records list": lambda odd: ("records", "list", "--nest", odd, "--target", odd),

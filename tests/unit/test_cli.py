@@ -11,6 +11,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from microkernels import plugins
 from poly import commands
 from poly.commands import header, show
 from poly.commands import machine as machine_command
@@ -118,7 +119,7 @@ def test_commands_of_other_packages_come_by_entry_points(monkeypatch: pytest.Mon
             return paint
 
     entry = Entry("paint", "somewhere:paint", commands.GROUP)
-    monkeypatch.setattr(metadata, "entry_points", lambda group, name=None: [entry] if name in (None, "paint") else [])
+    monkeypatch.setattr(plugins, "entry_points", lambda **wanted: metadata.EntryPoints([entry]).select(**wanted))
     _, out, _ = poly("--help")
     assert "paint" in out and "machine" in out and "show" in out
     assert poly("paint")[:2] == (0, "painted\n")
