@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from poly.commands import fuzz, header, machine, opencl, optimize, records, show, tune
+from poly.commands import fuzz, header, machine, opencl, optimize, records, report, show, tune
 from poly.errors import FileError, PolyError
 from poly.version import __version__
 
@@ -23,6 +23,7 @@ OWN = (
     opencl.command,
     optimize.command,
     records.command,
+    report.command,
     show.command,
     tune.command,
 )

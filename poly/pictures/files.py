@@ -1,0 +1,71 @@
+"""Pictures in files: the suffix selects the format. What would fail at the end is found before the work begins."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from codegen.errors import ArgumentError
+from microkernels.errors import plain
+from poly.embed.files import write_output
+from poly.pictures.scene import Scene, figure, svg
+from poly.pictures.style import SETTINGS, with_variables
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FORMATS = (".png", ".svg", ".pdf")
+REMEDY = "pip install 'poly-loops[report]'"
+
+
+def check_plot(path: Path) -> None:
+    """Refuse a file in which no picture can be written.
+
+    Raises:
+        ArgumentError: an unknown format, a folder that does not exist, or matplotlib is not installed.
+    """
+    if path.suffix not in FORMATS:
+        raise ArgumentError(f"--plot {plain(str(path))}: the name must end in {', '.join(FORMATS)}.")
+    if not path.parent.is_dir():
+        raise ArgumentError(f"--plot {plain(str(path))}: there is no such folder.")
+    need("matplotlib", "--plot")
+
+
+def need(package: str, what: str) -> None:
+    """Raise ArgumentError, with the remedy, if a package is missing that `what` needs."""
+    if find_spec(package) is None:
+        raise ArgumentError(f"{what} needs the package {package}: {REMEDY}.")
+
+
+def settled() -> None:
+    """Let matplotlib draw in files alone, in our style."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    matplotlib.rcParams.update(SETTINGS)
+
+
+def save(picture: Figure | Scene, path: Path, dpi: float = 160) -> None:
+    """Write a picture atomically; without a suffix it becomes a PNG. Raises FileError."""
+    path = path if path.suffix else path.with_suffix(".png")
+    if isinstance(picture, Scene) and path.suffix == ".svg":
+        write_output(path, svg(picture))
+    else:
+        made = figure(picture) if isinstance(picture, Scene) else picture
+        write_output(path, _bytes(made, path.suffix.removeprefix("."), dpi))
+
+
+def _bytes(made: Figure, kind: str, dpi: float) -> bytes:
+    picture = BytesIO()
+    made.savefig(picture, format=kind, dpi=dpi, metadata={"CreationDate": None} if kind == "pdf" else None)
+    return picture.getvalue()
+
+
+def inline(made: Figure) -> str:
+    """A chart as an SVG element of a page, whose colours follow the reader's scheme."""
+    picture = BytesIO()
+    made.savefig(picture, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
+    text = picture.getvalue().decode()
+    return with_variables(text[text.index("<svg") :])
