@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 
 import click
 
+from codegen.errors import ArgumentError
 from codegen.files import write_file
-
-FORMATS = (".png", ".svg", ".pdf")
+from poly.pictures.files import check_plot
 
 
 def check(json_file: str | None, plot_file: str | None) -> None:
     """Raise UsageError for a folder that does not exist, an unknown format, or a missing package to draw with."""
-    for option, name in (("--json", json_file), ("--plot", plot_file)):
-        if name not in (None, "-") and not Path(str(name)).parent.is_dir():
-            raise click.UsageError(f"{option} {name}: there is no such folder")
-    if plot_file and Path(plot_file).suffix not in FORMATS:
-        raise click.UsageError(f"--plot {plot_file}: the name must end in {', '.join(FORMATS)}")
-    if plot_file and find_spec("matplotlib") is None:
-        raise click.UsageError("--plot needs the package matplotlib: pip install 'poly-loops[bench]'")
+    if json_file not in (None, "-") and not Path(str(json_file)).parent.is_dir():
+        raise click.UsageError(f"--json {json_file}: there is no such folder")
+    if plot_file:
+        try:
+            check_plot(Path(plot_file))
+        except ArgumentError as error:
+            raise click.UsageError(str(error)) from error
 
 
 def write_json(text: str, json_file: str) -> None:

@@ -30,7 +30,9 @@ KINDS = click.Choice([suffix.removeprefix(".") for suffix in FORMATS])
 )
 @target_option
 @threads_option
-@click.option("--steps", metavar="JSON", help="Report on the schedule with these steps, as Schedule.to_json writes them.")
+@click.option(
+    "--steps", metavar="JSON", help="Report on the schedule with these steps, as Schedule.to_json writes them."
+)
 @click.option("--loops", metavar="I,J", help="Draw iterations along these loops. Default: those that tell most.")
 @click.option("--no-measure", is_flag=True, help="Neither time the kernel nor count events.")
 @click.option("-o", "--output", metavar="FILE.html", type=click.Path(path_type=Path), help="The page.")
@@ -84,4 +86,6 @@ def command(
 def _check(output: Path | None) -> None:
     """Refuse a page that could not be written, before the work."""
     if output is not None and (output.is_dir() or not output.parent.is_dir()):
-        raise click.UsageError(f"-o {output}: there is no such folder." if not output.is_dir() else f"-o {output} is a folder.")
+        raise click.UsageError(
+            f"-o {output}: there is no such folder." if not output.is_dir() else f"-o {output} is a folder."
+        )

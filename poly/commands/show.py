@@ -12,11 +12,17 @@ from poly.analysis.dependences import dependences
 from poly.commands.nestfile import load_nest
 from poly.commands.options import nest_argument, size_option, target_option, threads_option
 from poly.compilation import compile_nest
+from poly.errors import SpecError
+from poly.ir.nest import Nest
 from poly.machine import machine
 from poly.machine.calibration import kept
 from poly.machine.target import text_of
+from poly.pictures.files import check_plot, save
 from poly.scheduled import Scheduled
 from poly.schedules.schedule import Schedule
+
+PLOTTED = ("dependences", "schedule", "model")
+"""The parts of which there is a picture."""
 
 
 @click.command("show")
@@ -32,7 +38,12 @@ from poly.schedules.schedule import Schedule
 @click.option("--against", metavar="JSON", help="With --model: compare with a schedule with these steps.")
 @click.option("--full", is_flag=True, help="Print the microkernels in the generated C in full.")
 @click.option("--json", "as_json", is_flag=True, help="With --model: print one JSON object.")
-@click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), help="With --model: draw the roofline.")
+@click.option(
+    "--plot",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Draw what --dependences, --schedule or --model shows (png, svg or pdf).",
+)
+@click.option("--loops", metavar="I,J", help="With --plot: draw iterations along these loops.")
 def command(
     nest: str,
     sizes: dict[str, int],
@@ -44,11 +55,17 @@ def command(
     full: bool,
     as_json: bool,
     plot: Path | None,
+    loops: str | None,
 ) -> None:
     """Show a nest, its dependences, its schedule, and the C or OpenCL C made from it."""
-    if wanted != "model" and (against is not None or as_json or plot is not None):
-        raise click.UsageError("--against, --json and --plot go with --model.")
-    fixed = load_nest(nest).with_sizes(sizes)
+    if wanted != "model" and (against is not None or as_json):
+        raise click.UsageError("--against and --json go with --model.")
+    if plot is not None:
+        if wanted not in PLOTTED:
+            raise click.UsageError(f"--plot goes with one of {', '.join(f'--{part}' for part in PLOTTED)}.")
+        check_plot(plot)
+    opened = load_nest(nest)
+    fixed = opened.with_sizes(sizes)
     given = None if steps is None else Schedule.from_json(fixed, steps)
     kernel = compile_nest(fixed, schedule=given, target=target, threads=threads)
     if wanted == "model":
@@ -62,9 +79,24 @@ def command(
     }
     if wanted:
         click.echo(parts[wanted]())
+        if plot is not None:
+            _draw(opened, kernel, wanted, loops, plot)
         return
     for title, text in parts.items():
         click.echo(f"{click.style(title, bold=True)}\n\n{text().strip()}\n")
+
+
+def _draw(opened: Nest, kernel: Scheduled, wanted: str, loops: str | None, plot: Path) -> None:
+    """Draw the dependences, or the order of the schedule, on a small instance."""
+    from poly.pictures.instance import NONE_SMALL, small
+    from poly.pictures.projection import checked_loops
+    from poly.pictures.scenes import dependences_scene, order_scene
+
+    names = checked_loops(opened, loops)
+    instance = small(opened, kernel.schedule.steps)
+    if instance is None:
+        raise SpecError(f"{opened.name} can't be drawn: {NONE_SMALL}")
+    save((dependences_scene if wanted == "dependences" else order_scene)(instance, names), plot)
 
 
 def _folded(source: str, routines: str) -> str:
@@ -77,7 +109,7 @@ def _model(kernel: Scheduled, other: Schedule | None, as_json: bool, plot: Path 
     """The explanation of a kernel's schedule, or its comparison with another one."""
     from poly.explanation import compare, explain
     from poly.explanation.facts import comparison_facts, facts
-    from poly.explanation.plot import draw
+    from poly.pictures.roofline import roofline
 
     if kept(machine()) is None:
         click.echo("Measuring this machine's rates; this is done once.", err=True)
@@ -90,7 +122,7 @@ def _model(kernel: Scheduled, other: Schedule | None, as_json: bool, plot: Path 
         click.echo(json.dumps(comparison_facts(compared), indent=1) if as_json else compared)
         shown = {"first": compared.first, "second": compared.second}
     if plot is not None:
-        try:
-            draw(shown, plot)
-        except OSError as error:
-            raise click.FileError(str(plot), error.strerror or str(error)) from error
+        picture = roofline(shown, machine().cpu)
+        if picture is None:
+            raise SpecError(f"{kernel.nest.name} has no roofline: it has no operations to count, only bytes to move.")
+        save(picture, plot)

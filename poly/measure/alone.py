@@ -8,6 +8,7 @@ from pathlib import Path
 
 from poly.autoschedule.spaces.space import Point, Space, Structure
 from poly.machine.target import Backend
+from poly.measure.bench import SAMPLE
 from poly.measure.builder import Builder, DeviceBuilder
 from poly.measure.child import Child
 from poly.measure.counters import Counts, counted
@@ -17,7 +18,8 @@ from poly.measure.trusted import prepared
 from poly.model.cost import Cost
 from poly.schedules.schedule import Schedule
 
-SAMPLES = 15
+SAMPLES, SECONDS = (5, 101), 0.6
+"""The least and the most samples, and the seconds that they may take together."""
 PATIENCE = 5.0
 """Seconds by which a call may exceed the expected time."""
 ONLY = Point(0, ())
@@ -32,9 +34,7 @@ class Alone:
     counts: Counts
 
 
-def measured_alone(
-    made: Schedule, target: Backend, threads: int, sizes: Mapping[str, int], expected: float
-) -> Alone:
+def measured_alone(made: Schedule, target: Backend, threads: int, sizes: Mapping[str, int], expected: float) -> Alone:
     """Measure a schedule, whose calls should take `expected` seconds, at these values of its open sizes.
 
     Raises:
@@ -52,7 +52,11 @@ def measured_alone(
             (built,) = builder.build([ONLY])
             if built.path is None:
                 return Alone((), built.failure, Counts(refusal="No hardware counters: nothing could be built."))
-            timing = Timer(child, setup, PATIENCE).alone(built.path, expected, SAMPLES)
+            timer = Timer(child, setup, PATIENCE)
+            timing = timer.alone(built.path, expected, SAMPLES[0])
+            if timing.samples:
+                more = int(SECONDS / max(SAMPLE, min(timing.samples)))
+                timing = timer.alone(built.path, expected, max(SAMPLES[0], min(SAMPLES[1], more)))
             child.close()
             if not timing.samples:
                 return Alone((), timing.failure, Counts(refusal="No hardware counters: no call succeeded."))

@@ -92,7 +92,9 @@ def refused() -> str:
             env=_environment(),
         )
     except FileNotFoundError:
-        return "No hardware counters: perf is not installed. Debian's package is linux-perf, Ubuntu's linux-tools-generic."
+        return (
+            "No hardware counters: perf is not installed. Debian's package is linux-perf, Ubuntu's linux-tools-generic."
+        )
     except (OSError, subprocess.SubprocessError) as error:
         return f"No hardware counters: perf cannot be run: {error}."
     return reason(done.returncode, done.stderr, _level())
@@ -106,8 +108,8 @@ def reason(status: int, said: str, level: str) -> str:
     if status and any(word in said.lower() for word in ("paranoid", "permission", "not permitted", "access to")):
         now = f" (it is {level})" if level else ""
         return (
-            f"No hardware counters: they are not permitted to this user{now}. `sudo sysctl kernel.perf_event_paranoid=2` "
-            "allows them, in a container also `--cap-add PERFMON`."
+            f"No hardware counters: they are not permitted to this user{now}. "
+            "`sudo sysctl kernel.perf_event_paranoid=2` allows them, in a container also `--cap-add PERFMON`."
         )
     if status:
         return f"No hardware counters: perf failed: {said.strip().splitlines()[-1] if said.strip() else status}."

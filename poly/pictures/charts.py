@@ -1,4 +1,4 @@
-"""What all charts share: a figure in our style with room in inches for its heading, axes and legend, and plain numbers."""
+"""What all charts share: a figure in our style, with room for its heading, axes and legend, and plain numbers."""
 
 from __future__ import annotations
 

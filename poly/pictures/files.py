@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from codegen.errors import ArgumentError
 from microkernels.errors import plain
 from poly.embed.files import write_output
-from poly.pictures.scene import Scene, figure, svg
+from poly.pictures.scene import Scene
 from poly.pictures.style import SETTINGS, with_variables
+from poly.pictures.svg import svg
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -53,14 +54,17 @@ def save(picture: Figure | Scene, path: Path, dpi: float = 160) -> None:
     if isinstance(picture, Scene) and path.suffix == ".svg":
         write_output(path, svg(picture))
     else:
-        made = figure(picture) if isinstance(picture, Scene) else picture
-        write_output(path, _bytes(made, path.suffix.removeprefix("."), dpi))
+        write_output(path, _bytes(picture, path.suffix.removeprefix("."), dpi))
 
 
-def _bytes(made: Figure, kind: str, dpi: float) -> bytes:
-    picture = BytesIO()
-    made.savefig(picture, format=kind, dpi=dpi, metadata={"CreationDate": None} if kind == "pdf" else None)
-    return picture.getvalue()
+def _bytes(picture: Figure | Scene, kind: str, dpi: float) -> bytes:
+    from poly.pictures.canvas import figure
+
+    settled()
+    made = figure(picture) if isinstance(picture, Scene) else picture
+    written = BytesIO()
+    made.savefig(written, format=kind, dpi=dpi, metadata={"CreationDate": None} if kind == "pdf" else None)
+    return written.getvalue()
 
 
 def inline(made: Figure) -> str:

@@ -34,6 +34,7 @@ BLOCKS = {1: (2,), 2: (4, 2)}
 """The sizes of blocks in blocks, outermost first; deeper ones are doubled on the outside."""
 FORMULA_BLOCK = 3
 """The size of blocks in formulas, such as `k // 24`."""
+NONE_SMALL = "no small sizes were found at which each of its statements runs a few times."
 ALONE = 10
 """The extent of a loop that is in no other loop."""
 
@@ -42,7 +43,8 @@ ALONE = 10
 class SmallInstance:
     """A schedule that is small enough to be drawn. `left_out` has the steps that it lacks, as text.
 
-    `nest` is as it is before the steps, which may part statements. `window` says that the loops were cut off after a few iterations, since no size determines their extents.
+    `nest` is as it is before the steps, which may part statements. `window` says that the loops were cut off after a
+    few iterations, since no size determines their extents.
     """
 
     nest: Nest
@@ -52,11 +54,15 @@ class SmallInstance:
 
     @property
     def text(self) -> str:
-        """What is drawn, in words."""
-        sizes = ", ".join(f"{name} = {value}" for name, value in self.nest.fixed)
-        what = "the first iterations of each loop" if self.window or not sizes else f"a small instance: {sizes}"
+        """What is drawn, in words: the iterations and the blocks."""
         blocks = [call_text(step) for step in self.schedule.steps if isinstance(step, Split | Tile | Enclose)]
-        return ", ".join([what, *blocks])
+        return ", ".join([self.sizes, *blocks])
+
+    @property
+    def sizes(self) -> str:
+        """The iterations that are drawn, in words."""
+        sizes = ", ".join(f"{name} = {value}" for name, value in self.nest.fixed)
+        return "the first iterations of each loop" if self.window or not sizes else f"a small instance: {sizes}"
 
 
 def small(opened: Nest, steps: Sequence[Step]) -> SmallInstance | None:
@@ -186,7 +192,7 @@ def _at(nest: Nest, values: Mapping[str, int]) -> Nest | None:
 
 def _short(nest: Nest, wanted: Mapping[str, int]) -> tuple[str, int] | None:
     """The statement and iterator that are furthest from the wanted extent; None if there is none."""
-    found = {}
+    found: dict[tuple[str, int], float] = {}
     for statement in nest.statements:
         rank = len(statement.iterators)
         own = (0,) * rank if statement.domain.is_empty() else box_extents(statement.domain)

@@ -41,7 +41,7 @@ class Panel:
     title: str
     down: str
     across: str
-    rows: Mapping[int, str] | None = None
+    rows: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,6 @@ class Lattice:
     arrows: tuple[Arrow, ...] = ()
     frames: tuple[Frame, ...] = ()
     numbered: bool = True
-    tips: Mapping[Place, str] | None = None
     label: str = ""
     said: tuple[str, ...] = ()
     """For each turn, what runs."""
@@ -94,9 +93,8 @@ def drawn(lattice: Lattice, full: float | None = FULL) -> Scene:
     shapes += _steps(lattice, grids) if lattice.numbered else ()
     for number, (place, found) in enumerate(turns.items()):
         level = shade(number, len(turns)) if lattice.numbered else None
-        tip = (lattice.tips or {}).get(place, "")
         own = tuple(found) if lattice.numbered else ()
-        shapes.append(Dot(*grids[place.panel].spot(place), grids[place.panel].radius, own, level, tip))
+        shapes.append(Dot(*grids[place.panel].spot(place), grids[place.panel].radius, own, level))
     shapes += _arrows(lattice, grids)
     shapes += (shape for grid in grids for shape in grid.axes())
     return Scene(width, low, tuple(shapes), lattice.label)
@@ -115,7 +113,7 @@ class _Grid:
 
     @property
     def margin(self) -> float:
-        named = max((len(name) for name in (self.panel.rows or {}).values()), default=0)
+        named = max((len(name) for name in self.panel.rows or ()), default=0)
         return max(MARGIN + 6, 14 + 6.2 * named)
 
     @property
@@ -154,7 +152,7 @@ class _Grid:
                 at = x + self.cell * (column - self.columns.start)
                 yield Text(at, y - self.radius - 5, str(column), "tick", "middle")
         for row in self.rows if panel.down or panel.rows else ():
-            name = panel.rows.get(row, "") if panel.rows is not None else str(row)
+            name = panel.rows[row] if panel.rows else str(row)
             down = y + self.cell * (row - self.rows.start) + 3
             yield Text(x - self.radius - 6, down, name, "tick", "end")
 
@@ -217,8 +215,8 @@ def with_notes(scene: Scene, title: str, notes: Sequence[str], legend: Mapping[s
         shapes += [Line(x, y - 4, x + 26, y - 4, kind, arrow=kind not in ("next", "jump", "tile", "block"))]
         shapes += [Text(x + 32, y, words, "tick")]
         y += 15
-    for note in (line for note in notes for line in wrap(note, NOTE)):
-        shapes += [Text(x, y, note, "tick")]
+    for line in (line for note in notes for line in wrap(note, NOTE)):
+        shapes += [Text(x, y, line, "tick")]
         y += 13
-    words = [LETTER * len(title), *(5.0 * min(len(note), NOTE) for note in notes)]
-    return Scene(max(scene.width, *words) + 12, y, tuple(shapes), scene.label)
+    widths = [LETTER * len(title), *(5.0 * min(len(note), NOTE) for note in notes)]
+    return Scene(max(scene.width, *widths) + 12, y, tuple(shapes), scene.label)

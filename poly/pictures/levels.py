@@ -1,4 +1,4 @@
-"""The bytes of each level of memory as bars: the time that they take alone, beside the predicted and the measured time."""
+"""The bytes of each level of memory as bars: the time that they take alone, beside that of the whole call."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ def levels(explained: Explanation, cpu: str, width: float = WIDE, titled: bool =
             bbox=None if inside else {"facecolor": PAPER, "edgecolor": "none", "pad": 1},
         )  # fmt: skip
     styles = ((INK, (0, (4, 3))), (light("red"), "-"))
-    for label, seconds, (colour, style) in zip(legend, [explained.expected, *_measured(explained)], styles, strict=False):
+    for label, seconds, (colour, style) in zip(
+        legend, [explained.expected, *_measured(explained)], styles, strict=False
+    ):
         axes.axvline(seconds / scale, color=colour, linestyle=style, linewidth=1.4, label=label, zorder=3)
     axes.set(xlim=(0, room * 1.04), ylim=(len(names) - 0.5, -0.5), xlabel=f"{unit} per call")
     axes.set_yticks(range(len(names)), names)

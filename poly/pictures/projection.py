@@ -41,12 +41,12 @@ class Projection:
         for name, axes in self.axes:
             statement = self.nest.statement(name)
             if len(axes) == 2:
-                made.append(Panel(_title(statement.name, statement.text), *(statement.iterators[at] for at in axes)))
+                down, across = self._names(name)
+                made.append(Panel(_title(name, statement.text), down, across))
             elif name == self.rows[0]:
-                across = dict.fromkeys(self._names(other)[0] for other in self.rows if dict(self.axes)[other])
-                rows = dict(enumerate(self.rows))
-                title = _title(name, statement.text) if len(rows) == 1 else "one row a statement"
-                made.append(Panel(title, "", ", ".join(across), rows if len(rows) > 1 else {}))
+                names = dict.fromkeys(self._names(other)[0] for other in self.rows if dict(self.axes)[other])
+                title = _title(name, statement.text) if len(self.rows) == 1 else "one row a statement"
+                made.append(Panel(title, "", ", ".join(names), self.rows if len(self.rows) > 1 else ()))
         return tuple(made)
 
     def _names(self, statement: str) -> Names:
@@ -99,7 +99,7 @@ def projection(nest: Nest, names: Sequence[str], scores: Mapping[tuple[str, tupl
         if statement.name not in kept:
             continue
         rank = range(len(statement.iterators))
-        pairs = list(combinations(rank, 2)) or [tuple(rank)]
+        pairs: list[tuple[int, ...]] = [*combinations(rank, 2)] or [tuple(rank)]
         named = [at for at in rank if statement.iterators[at] in names]
 
         def worth(pair: tuple[int, ...], name: str = statement.name, asked: Sequence[int] = named) -> tuple[int, float]:

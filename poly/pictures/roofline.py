@@ -36,7 +36,9 @@ class Speed:
     is_measured: bool
 
 
-def roofline(explanations: Mapping[str, Explanation], cpu: str, width: float = WIDE, titled: bool = True) -> Figure | None:
+def roofline(
+    explanations: Mapping[str, Explanation], cpu: str, width: float = WIDE, titled: bool = True
+) -> Figure | None:
     """The roofline of explanations of one machine, by name; None if they have no operations that can be counted.
 
     Each has a point for each level of memory, at its operations per byte of that level: a hollow one at the predicted

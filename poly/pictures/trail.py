@@ -68,10 +68,10 @@ def trail(trials: Sequence[StoredTrial], heading: Heading | None, width: float =
     axes = made.axes
     so_far = [seconds / scale for seconds in accumulate((seconds for *_, seconds in timed), min)]
     axes.step([number for number, *_ in timed], so_far, where="post", color=INK, linewidth=1.2, label=legend[0])
-    for name, colour in [*zip(named, SERIES, strict=False), (None, "grey")]:
-        own = [(n, s / scale) for n, other, s in timed if other == name or (name is None and other not in named)]
+    for label, colour in [*zip(named, SERIES, strict=False), (others, "grey")]:
+        own = [(n, s / scale) for n, name, s in timed if (name if name in named else others) == label]
         if own:
-            axes.plot(*zip(*own, strict=True), "o", markersize=5, color=light(colour), label=name or others, zorder=3)
+            axes.plot(*zip(*own, strict=True), "o", markersize=5, color=light(colour), label=label, zorder=3)
     failed = [point.number for point in points if point.seconds is None]
     if failed:
         where = axes.get_xaxis_transform()

@@ -1,4 +1,4 @@
-"""The iterations of a small schedule in the order in which they run, and the pairs of them that depend on each other."""
+"""The iterations of a small schedule in the order in which they run, and the pairs that depend on each other."""
 
 from __future__ import annotations
 
@@ -95,5 +95,3 @@ def points(small: isl.Set) -> Iterator[Values]:
     rank = small.dim(isl.dim_type.set)
     for point in found:
         yield tuple(integer(point.get_coordinate_val(isl.dim_type.set, at)) for at in range(rank))
-
-

@@ -1,4 +1,4 @@
-"""What a report shows, gathered: the kernel, its explanation, a measurement, its tuning, and a small instance to draw."""
+"""What a report shows, gathered: a kernel, its explanation, a measurement, its tuning, a small instance to draw."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from poly.machine.target import Backend
 from poly.measure.alone import measured_alone
 from poly.measure.counters import Counts
 from poly.opencl_kernel import OpenCLKernel
-from poly.pictures.instance import SmallInstance, small
+from poly.pictures.instance import NONE_SMALL, SmallInstance, small
 from poly.records import Record, Store, StoredTrial, key_for
 
 
@@ -115,4 +115,4 @@ def _instance(opened: Nest, kernel: Kernel | OpenCLKernel) -> tuple[SmallInstanc
             made = small(opened, kernel.schedule.steps)
     except TooCostly as error:
         return None, str(error)
-    return made, "" if made else "No small sizes were found at which each statement runs a few times."
+    return made, "" if made else NONE_SMALL

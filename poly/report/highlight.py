@@ -11,7 +11,8 @@ KEYWORDS = (
     "restrict|return|size_t|static|struct|switch|typedef|uint64_t|union|unsigned|void|while"
 )
 C = re.compile(
-    rf"(?P<comment>/\*.*?\*/|//[^\n]*)|(?P<text>\"(?:\\.|[^\"\\\n])*\")|(?P<line>^[ \t]*#[^\n]*)|(?P<word>\b(?:{KEYWORDS})\b)",
+    rf"(?P<comment>/\*.*?\*/|//[^\n]*)|(?P<text>\"(?:\\.|[^\"\\\n])*\")|(?P<line>^[ \t]*#[^\n]*)|"
+    rf"(?P<word>\b(?:{KEYWORDS})\b)",
     re.DOTALL | re.MULTILINE,
 )
 PYTHON = re.compile(rf"(?P<comment>#[^\n]*)|(?P<text>\"(?:\\.|[^\"\\\n])*\")|(?P<word>\b(?:{KEYWORDS})\b)")

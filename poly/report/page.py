@@ -23,8 +23,8 @@ from poly.pictures.levels import levels
 from poly.pictures.order import legend, order, undrawn
 from poly.pictures.projection import choices
 from poly.pictures.roofline import roofline
-from poly.pictures.scene import svg
 from poly.pictures.style import rules, variables
+from poly.pictures.svg import svg
 from poly.pictures.trail import trail
 from poly.records.record import now
 from poly.report.content import Content
@@ -63,7 +63,9 @@ def page(content: Content) -> str:
     import jinja2
 
     here = files("poly.report")
-    template = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
+    template = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    )
     kernel, explained, orders = content.kernel, content.explanation, list(_orders(content))
     return template.from_string((here / "page.html").read_text()).render(
         content=content,
@@ -121,7 +123,12 @@ def _flows(content: Content) -> Iterator[View]:
         made = dependence_picture(content.instance, names)
         if made.lattice not in seen:
             seen.add(made.lattice)
-            yield View(_name(names), _picture(made.lattice), made.legend, (*notes(made), *undrawn(content.instance.nest)))
+            yield View(
+                _name(made.lattice, names),
+                _picture(made.lattice),
+                made.legend,
+                (*notes(made), *undrawn(content.instance.nest)),
+            )
 
 
 def _orders(content: Content) -> Iterator[View]:
@@ -133,11 +140,13 @@ def _orders(content: Content) -> Iterator[View]:
         if made not in seen:
             seen.add(made)
             said = tuple(undrawn(content.instance.schedule.nest))
-            yield View(_name(names), _picture(made), legend(made), said, made.said)
+            yield View(_name(made, names), _picture(made), legend(made), said, made.said)
 
 
-def _name(names: Sequence[str]) -> str:
-    return ", ".join(names) or "most telling"
+def _name(lattice: Lattice, names: Sequence[str]) -> str:
+    """The loops of a view; by default each panel has its own."""
+    axes = {(panel.down, panel.across) for panel in lattice.panels if panel.down}
+    return ", ".join(names or (axes.pop() if len(axes) == 1 else ("those that tell most",)))
 
 
 def _picture(lattice: Lattice) -> Markup:
@@ -180,4 +189,3 @@ def counter_rows(explained: Explanation, counts: Counts) -> Iterator[CounterRow]
             lines = counts.per_call(event) if event else None
             counted = "not counted by this CPU" if lines is None else bytes_text(lines * LINE)
             yield CounterRow(level.name, bytes_text(level.loaded), event or events[0], counted)
-

@@ -8,13 +8,10 @@ from typing import TYPE_CHECKING
 
 from poly.pictures.charts import Heading
 from poly.pictures.files import save
-from poly.pictures.flow import dependence_picture, notes
-from poly.pictures.instance import SmallInstance
-from poly.pictures.lattice import drawn, with_notes
 from poly.pictures.levels import levels
-from poly.pictures.order import legend, order, undrawn
 from poly.pictures.roofline import roofline
 from poly.pictures.scene import Scene
+from poly.pictures.scenes import dependences_scene, order_scene
 from poly.pictures.trail import trail
 from poly.report.content import Content
 
@@ -45,17 +42,3 @@ def pictures(content: Content) -> Iterator[tuple[str, Figure | Scene]]:
     tried = trail(content.trials, Heading(f"Tuning of {nest.name}", "; ".join(filter(None, (sizes, cpu)))))
     if tried is not None:
         yield "trail", tried
-
-
-def dependences_scene(instance: SmallInstance, names: tuple[str, ...] = ()) -> Scene:
-    """The dependences with title, legend and notes."""
-    made = dependence_picture(instance, names)
-    words = [f"Drawn on {instance.text}.", *notes(made), *undrawn(instance.nest)]
-    return with_notes(drawn(made.lattice), f"Dependences of {instance.nest.name}", words, made.legend)
-
-
-def order_scene(instance: SmallInstance, names: tuple[str, ...] = ()) -> Scene:
-    """The order of iterations with title, legend and notes."""
-    made = order(instance, names)
-    words = [f"Drawn on {instance.text}.", *undrawn(instance.schedule.nest)]
-    return with_notes(drawn(made), f"The order of {instance.nest.name}", words, legend(made))
