@@ -15,7 +15,7 @@ from pathlib import Path
 
 import poly
 from poly import f64
-from poly.pictures.lattice import Arrow, Lattice, Panel, Place, drawn
+from poly.pictures.lattice import Arrow, Lattice, LatticePanel, Place, drawn
 from poly.pictures.scene import beside
 from poly.pictures.svg import svg
 
@@ -110,7 +110,7 @@ def lattice(order: Order) -> Lattice:
     """The order as dots on a lattice, with arrows for the dependences."""
     points = visits(order)
     names = order.written if len(order.written) > 1 else None
-    panel = Panel(order.title, "" if names else order.axes[0], order.axes[1], names)
+    panel = LatticePanel(order.title, "" if names else order.axes[0], order.axes[1], names)
     places = {point: Place(0, *point) for point in points}
     arrows = tuple(Arrow(places[source], places[sink], "flow") for source, sink in dependences(order, points))
     return Lattice((panel,), tuple(places[point] for point in points), arrows, label=f"The order of {order.title}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -77,15 +78,18 @@ def command(
     if folder is not None:
         make_folder(folder)
         for path in write_pictures(content, folder, kind):
-            click.echo(f"wrote {path}")
+            click.echo(f"wrote {click.format_filename(path)}")
     if output is not None:
         write_output(output, page(content))
-        click.echo(f"wrote {output}")
+        click.echo(f"wrote {click.format_filename(output)}")
 
 
 def _check(output: Path | None) -> None:
     """Refuse a page that could not be written, before the work."""
-    if output is not None and (output.is_dir() or not output.parent.is_dir()):
-        raise click.UsageError(
-            f"-o {output}: there is no such folder." if not output.is_dir() else f"-o {output} is a folder."
-        )
+    if output is None:
+        return
+    name = click.format_filename(output)
+    if os.path.isdir(output):
+        raise click.UsageError(f"-o {name}: this is a folder. Give the name of a file.")
+    if not os.path.isdir(output.parent):
+        raise click.UsageError(f"-o {name}: there is no such folder.")

@@ -109,6 +109,7 @@ def _model(kernel: Scheduled, other: Schedule | None, as_json: bool, plot: Path 
     """The explanation of a kernel's schedule, or its comparison with another one."""
     from poly.explanation import compare, explain
     from poly.explanation.facts import comparison_facts, facts
+    from poly.pictures.levels import levels
     from poly.pictures.roofline import roofline
 
     if kept(machine()) is None:
@@ -122,7 +123,5 @@ def _model(kernel: Scheduled, other: Schedule | None, as_json: bool, plot: Path 
         click.echo(json.dumps(comparison_facts(compared), indent=1) if as_json else compared)
         shown = {"first": compared.first, "second": compared.second}
     if plot is not None:
-        picture = roofline(shown, machine().cpu)
-        if picture is None:
-            raise SpecError(f"{kernel.nest.name} has no roofline: it has no operations to count, only bytes to move.")
-        save(picture, plot)
+        cpu = machine().cpu
+        save(roofline(shown, cpu) or levels(next(iter(shown.values())), cpu), plot)

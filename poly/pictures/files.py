@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
@@ -29,7 +31,7 @@ def check_plot(path: Path) -> None:
     """
     if path.suffix not in FORMATS:
         raise ArgumentError(f"--plot {plain(str(path))}: the name must end in {', '.join(FORMATS)}.")
-    if not path.parent.is_dir():
+    if not os.path.isdir(path.parent):
         raise ArgumentError(f"--plot {plain(str(path))}: there is no such folder.")
     need("matplotlib", "--plot")
 
@@ -67,9 +69,16 @@ def _bytes(picture: Figure | Scene, kind: str, dpi: float) -> bytes:
     return written.getvalue()
 
 
-def inline(made: Figure) -> str:
-    """A chart as an SVG element of a page, whose colours follow the reader's scheme."""
+def inline(made: Figure, name: str) -> str:
+    """A chart as an SVG element of a page, whose colours follow the reader's scheme; `name` is in all its ids."""
     picture = BytesIO()
     made.savefig(picture, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
     text = picture.getvalue().decode()
-    return with_variables(text[text.index("<svg") :])
+    return with_variables(_own_ids(text[text.index("<svg") :].rstrip(), name))
+
+
+def _own_ids(text: str, name: str) -> str:
+    """The SVG without ids that nothing refers to, and with its name in the others: ids of a page are unique."""
+    used = set(re.findall(r'(?:url\(|href=")#([^)"]+)', text))
+    text = re.sub(r' id="([^"]*)"', lambda found: f' id="{name}-{found[1]}"' if found[1] in used else "", text)
+    return re.sub(r'((?:url\(|href=")#)', rf"\g<1>{name}-", text)

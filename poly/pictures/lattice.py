@@ -13,7 +13,7 @@ from itertools import pairwise
 from math import gcd
 from textwrap import wrap
 
-from poly.pictures.scene import Box, Dot, Line, Scene, Shape, Text, moved, shade
+from poly.pictures.scene import Dot, Outline, Scene, Shape, Stroke, Text, moved, shade
 
 CELL, RADIUS, MARGIN, TITLE, GAP = 34.0, 11.0, 30.0, 24.0, 10.0
 """Pixels: from one iteration to the next, of a dot, around a panel, of its title, and between panels."""
@@ -35,7 +35,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Panel:
+class LatticePanel:
     """A lattice of its own: its title, the names of the axes, and names for its rows if these are not numbers."""
 
     title: str
@@ -66,7 +66,7 @@ class Frame:
 class Lattice:
     """What to draw. `order` has the place of each turn, or of each iteration if `numbered` is false."""
 
-    panels: tuple[Panel, ...]
+    panels: tuple[LatticePanel, ...]
     order: tuple[Place, ...]
     arrows: tuple[Arrow, ...] = ()
     frames: tuple[Frame, ...] = ()
@@ -104,7 +104,7 @@ def drawn(lattice: Lattice, full: float | None = FULL) -> Scene:
 class _Grid:
     """Where a panel's places lie in the picture."""
 
-    panel: Panel
+    panel: LatticePanel
     rows: range
     columns: range
     cell: float
@@ -166,7 +166,7 @@ def _grid(lattice: Lattice, number: int, places: Sequence[Place], full: float | 
     return _Grid(grid.panel, rows, columns, max(18.0, min(CELL, room)))
 
 
-def _steps(lattice: Lattice, grids: Sequence[_Grid]) -> Iterator[Line]:
+def _steps(lattice: Lattice, grids: Sequence[_Grid]) -> Iterator[Stroke]:
     """A line from each iteration to the next one in its panel, dashed where it jumps; each is drawn once."""
     seen = set()
     for number, grid in enumerate(grids):
@@ -176,20 +176,20 @@ def _steps(lattice: Lattice, grids: Sequence[_Grid]) -> Iterator[Line]:
                 continue
             seen.add((one, other))
             jump = max(abs(one.row - other.row), abs(one.column - other.column)) > 1
-            yield Line(*grid.spot(one), *grid.spot(other), "jump" if jump else "next", turn=turn)
+            yield Stroke(*grid.spot(one), *grid.spot(other), "jump" if jump else "next", turn=turn)
 
 
-def _frames(lattice: Lattice, grids: Sequence[_Grid]) -> Iterator[Box]:
+def _frames(lattice: Lattice, grids: Sequence[_Grid]) -> Iterator[Outline]:
     for frame in lattice.frames:
         grid = grids[next(iter(frame.places)).panel]
         spots = [grid.spot(place) for place in frame.places]
         room = grid.radius + (2.5 if frame.kind == "tile" else 4.5)
         x, y = (min(spot[at] for spot in spots) - room for at in (0, 1))
         right, low = (max(spot[at] for spot in spots) + room for at in (0, 1))
-        yield Box(x, y, right - x, low - y, frame.kind, frame.turns)
+        yield Outline(x, y, right - x, low - y, frame.kind, frame.turns)
 
 
-def _arrows(lattice: Lattice, grids: Sequence[_Grid]) -> Iterator[Line]:
+def _arrows(lattice: Lattice, grids: Sequence[_Grid]) -> Iterator[Stroke]:
     """Arrows from rim to rim; one that would run over other dots, or on another arrow, is bent."""
     seen: Counter[frozenset[Place]] = Counter()
     for arrow in lattice.arrows:
@@ -204,7 +204,7 @@ def _arrows(lattice: Lattice, grids: Sequence[_Grid]) -> Iterator[Line]:
         seen[frozenset((source, sink))] += 1
         apart = min(7.0, 0.4 * length) * ((beside + 1) // 2) * (1 if beside % 2 else -1)
         bend = apart + (min(0.18 * length, 22.0) if over else 0.0)
-        yield Line(x1 + dx * first, y1 + dy * first, x2 - dx * last, y2 - dy * last, arrow.kind, bend, True)
+        yield Stroke(x1 + dx * first, y1 + dy * first, x2 - dx * last, y2 - dy * last, arrow.kind, bend, True)
 
 
 def with_notes(scene: Scene, title: str, notes: Sequence[str], legend: Mapping[str, str]) -> Scene:
@@ -212,7 +212,7 @@ def with_notes(scene: Scene, title: str, notes: Sequence[str], legend: Mapping[s
     shapes = [Text(8, 16, title, "title"), *moved(scene, 0, 22)]
     y, x = scene.height + 34, 8.0
     for kind, words in legend.items():
-        shapes += [Line(x, y - 4, x + 26, y - 4, kind, arrow=kind not in ("next", "jump", "tile", "block"))]
+        shapes += [Stroke(x, y - 4, x + 26, y - 4, kind, arrow=kind not in ("next", "jump", "tile", "block"))]
         shapes += [Text(x + 32, y, words, "tick")]
         y += 15
     for line in (line for note in notes for line in wrap(note, NOTE)):

@@ -9,7 +9,7 @@ from itertools import combinations
 from codegen.errors import ArgumentError
 from microkernels.errors import shown
 from poly.ir.nest import Nest
-from poly.pictures.lattice import Panel, Place
+from poly.pictures.lattice import LatticePanel, Place
 
 MOST = 6
 """The most statements that are drawn: those with the most loops."""
@@ -35,18 +35,18 @@ class Projection:
         return tuple(s.name for s in self.nest.statements if s.name not in dict(self.axes))
 
     @property
-    def panels(self) -> tuple[Panel, ...]:
+    def panels(self) -> tuple[LatticePanel, ...]:
         """A panel for all statements with one axis, if there are such ones, and one for each of the others."""
         made = []
         for name, axes in self.axes:
             statement = self.nest.statement(name)
             if len(axes) == 2:
                 down, across = self._names(name)
-                made.append(Panel(_title(name, statement.text), down, across))
+                made.append(LatticePanel(_title(name, statement.text), down, across))
             elif name == self.rows[0]:
                 names = dict.fromkeys(self._names(other)[0] for other in self.rows if dict(self.axes)[other])
                 title = _title(name, statement.text) if len(self.rows) == 1 else "one row a statement"
-                made.append(Panel(title, "", ", ".join(names), self.rows if len(self.rows) > 1 else ()))
+                made.append(LatticePanel(title, "", ", ".join(names), self.rows if len(self.rows) > 1 else ()))
         return tuple(made)
 
     def _names(self, statement: str) -> Names:

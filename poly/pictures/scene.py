@@ -27,7 +27,7 @@ class Dot:
 
 
 @dataclass(frozen=True)
-class Line:
+class Stroke:
     """A line from one point to another, bent by `bend` pixels, with a head if it is an arrow."""
 
     x1: float
@@ -41,7 +41,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Box:
+class Outline:
     """A frame around the iterations of a tile."""
 
     x: float
@@ -63,7 +63,7 @@ class Text:
     anchor: str = "start"
 
 
-Shape = Dot | Line | Box | Text
+Shape = Dot | Stroke | Outline | Text
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def moved(scene: Scene, right: float, down: float) -> tuple[Shape, ...]:
     """The shapes of a scene at another place."""
 
     def shape(one: Shape) -> Shape:
-        if isinstance(one, Line):
+        if isinstance(one, Stroke):
             return replace(one, x1=one.x1 + right, x2=one.x2 + right, y1=one.y1 + down, y2=one.y2 + down)
         return replace(one, x=one.x + right, y=one.y + down)
 
@@ -102,7 +102,7 @@ def beside(scenes: Iterable[Scene], label: str = "") -> Scene:
     return Scene(right, low, tuple(shapes), label)
 
 
-def middle(line: Line) -> tuple[float, float]:
+def middle(line: Stroke) -> tuple[float, float]:
     """The control point of a bent line."""
     dx, dy = line.x2 - line.x1, line.y2 - line.y1
     length = hypot(dx, dy) or 1.0
@@ -110,21 +110,21 @@ def middle(line: Line) -> tuple[float, float]:
     return x - 2 * line.bend * dy / length, y + 2 * line.bend * dx / length
 
 
-def _direction(line: Line) -> tuple[float, float]:
+def _direction(line: Stroke) -> tuple[float, float]:
     """The direction in which a line ends."""
     x, y = middle(line) if line.bend else (line.x1, line.y1)
     length = hypot(line.x2 - x, line.y2 - y) or 1.0
     return (line.x2 - x) / length, (line.y2 - y) / length
 
 
-def end(line: Line) -> tuple[float, float]:
+def end(line: Stroke) -> tuple[float, float]:
     """Where a line's stroke ends: short of the tip of its head."""
     dx, dy = _direction(line)
     back = HEAD * 0.8 if line.arrow else 0.0
     return line.x2 - back * dx, line.y2 - back * dy
 
 
-def tip(line: Line) -> tuple[tuple[float, float], ...]:
+def tip(line: Stroke) -> tuple[tuple[float, float], ...]:
     """The corners of an arrow's head."""
     dx, dy = _direction(line)
     x, y = line.x2 - HEAD * dx, line.y2 - HEAD * dy

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from xml.sax.saxutils import escape, quoteattr
 
-from poly.pictures.scene import Box, Dot, Line, Scene, Shape, Text, end, middle, tip
+from poly.pictures.scene import Dot, Outline, Scene, Shape, Stroke, Text, end, middle, tip
 from poly.pictures.style import DARK_SHADES, rules
 
 
@@ -27,9 +27,9 @@ def _svg(shape: Shape) -> Iterator[str]:
     match shape:
         case Dot():
             yield from _dot(shape)
-        case Line():
+        case Stroke():
             yield from _line(shape)
-        case Box(x, y, width, height, kind):
+        case Outline(x, y, width, height, kind):
             where = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
             yield f'<rect class="{kind}" {where} rx="6"{_turns(shape.turns)}/>'
         case Text(x, y, text, kind, anchor):
@@ -49,7 +49,7 @@ def _turns(turns: tuple[int, ...]) -> str:
     return f' data-turns="{" ".join(map(str, turns))}"' if turns else ""
 
 
-def _line(line: Line) -> Iterator[str]:
+def _line(line: Stroke) -> Iterator[str]:
     turn = "" if line.turn is None else f' data-turn="{line.turn}"'
     (mx, my), (x, y) = middle(line), end(line)
     if line.bend:

@@ -38,7 +38,7 @@ VIEWS = 6
 
 
 @dataclass(frozen=True)
-class View:
+class PictureView:
     """A picture along two loops: its name, SVG, legend by kind, and notes."""
 
     name: str
@@ -115,7 +115,7 @@ def _views(content: Content) -> list[tuple[str, ...]]:
     return [content.loops, *(pairs if len(pairs) <= VIEWS else ())]
 
 
-def _flows(content: Content) -> Iterator[View]:
+def _flows(content: Content) -> Iterator[PictureView]:
     """The pictures of the dependences, each once."""
     seen = set()
     for names in _views(content):
@@ -123,7 +123,7 @@ def _flows(content: Content) -> Iterator[View]:
         made = dependence_picture(content.instance, names)
         if made.lattice not in seen:
             seen.add(made.lattice)
-            yield View(
+            yield PictureView(
                 _name(made.lattice, names),
                 _picture(made.lattice),
                 made.legend,
@@ -131,7 +131,7 @@ def _flows(content: Content) -> Iterator[View]:
             )
 
 
-def _orders(content: Content) -> Iterator[View]:
+def _orders(content: Content) -> Iterator[PictureView]:
     """The pictures of the order, each once."""
     seen = set()
     for names in _views(content):
@@ -140,7 +140,7 @@ def _orders(content: Content) -> Iterator[View]:
         if made not in seen:
             seen.add(made)
             said = tuple(undrawn(content.instance.schedule.nest))
-            yield View(_name(made, names), _picture(made), legend(made), said, made.said)
+            yield PictureView(_name(made, names), _picture(made), legend(made), said, made.said)
 
 
 def _name(lattice: Lattice, names: Sequence[str]) -> str:
@@ -165,7 +165,7 @@ def _charts(content: Content) -> dict[str, list[Markup]]:
             made["roofline"] = roofline({name: explained}, cpu, width, titled=False)
         for key, figure in made.items():
             if figure is not None:
-                found.setdefault(key, []).append(Markup(inline(figure)))
+                found.setdefault(key, []).append(Markup(inline(figure, f"{key}{'' if width == WIDE else '-narrow'}")))
     return found
 
 
