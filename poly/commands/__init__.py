@@ -74,6 +74,7 @@ OWN = (
     Deferred("opencl", "Write nests as OpenCL kernels with a C library."),
     Deferred("optimize", "Replace the loops in a C file by optimised code."),
     Deferred("records", "Tuning records: what searches found, for poly.compile."),
+    Deferred("report", "Write one page about a nest, with pictures."),
     Deferred("show", "Show a nest, its dependences, its schedule, and its C."),
     Deferred("tune", "Search for the fastest schedule by measuring; record it."),
 )

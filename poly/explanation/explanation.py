@@ -95,11 +95,12 @@ class Explanation(Displayed):
         nest = self.schedule.nest
         sizes = "".join(f", {name} = {value}" for name, value in nest.fixed)
         yield f"{nest.name}{sizes}, {self.threads} thread{'s' if self.threads > 1 else ''}, {self.target}"
-        for name, seconds, source in self._sources():
+        for name, seconds, source in self.sources():
             rate = f"{self.flop / seconds / 1e9:.4g} GFLOP/s" if self.flop else ""
             yield f"{name:10} {time_text(seconds):>9}  {rate:>14}  {source}"
 
-    def _sources(self) -> Iterator[tuple[str, float, str]]:
+    def sources(self) -> Iterator[tuple[str, float, str]]:
+        """The predicted, the measured and the roofline's seconds, as far as there are such, each with its source."""
         if self.prediction is not None:
             cost = self.prediction
             yield "predicted", cost.seconds, cost.shares

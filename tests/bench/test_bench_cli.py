@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from matplotlib.figure import Figure
 
 from benchmarks import cli
+from benchmarks import plot as plots
 from benchmarks.cli import bench
 from benchmarks.peers.package import Package
 from benchmarks.plot import balanced, panels, plot
@@ -52,16 +54,29 @@ def test_wrong_use_is_told_in_one_message(arguments: list[str], message: str) ->
 
 
 def test_the_picture_is_written(tmp_path: Path) -> None:
-    stencil = {
-        **ROW,
-        "workload": "stencil",
-        "size": "trsv",
-        "peers": {"gcc": {"gflops": 9.0, "version": "12", "config": ""}},
-    }
+    slow = {"gflops": 9.0, "version": "12", "config": "", "spread": 0.1}
+    stencil = {**ROW, "workload": "stencil", "size": "trsv", "peers": {"gcc": slow, "clblast": slow}}
     plot([ROW, stencil, {**ROW, "gflops": None}], tmp_path / "bars.svg", "some machine")
     text = (tmp_path / "bars.svg").read_text()
     for expected in ("gemm, f32, 1 thread", "stencil, f32, 1 thread", "some machine", "percent of the FMA peak", "gcc"):
         assert expected in text
+    assert ">FMA peak<" in text and ">clblast<" in text, "the line at 100 has a name, any peer has a colour"
+
+
+def test_the_picture_has_error_bars_and_a_legend_inside(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Figure] = []
+    monkeypatch.setattr(plots, "save", lambda figure, path: drawn.append(figure))
+    plot([{**ROW, "spread": 0.05, "ratio_spread": 0.02, "reliable": False}], Path("bars.png"), "some machine")
+    (figure,) = drawn
+    (axes,) = figure.axes
+    assert len(axes.containers) == 3, "two bars, and the quartiles of ours"
+    assert axes.get_xlim()[1] >= 90 * 1.05, "the bar of the quartiles is whole"
+    assert "90.0   1.12 ± 0.02 x !" in [text.get_text() for text in axes.texts]
+    figure.draw_without_rendering()
+    edges = figure.legends[0].get_window_extent().transformed(figure.transFigure.inverted())
+    assert 0 < edges.x0 < edges.x1 < 1 and 0 < edges.y0 < edges.y1 < 1
+    boxes = [text.get_window_extent() for text in figure.texts]
+    assert not any(one.overlaps(other) for one in boxes for other in boxes if one is not other)
 
 
 def test_panels_hold_rows_of_one_kind_and_columns_are_balanced() -> None:

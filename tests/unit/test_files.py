@@ -27,7 +27,8 @@ ALLOWED = {
     "poly/measure/builder.py": "a candidate in a folder of its own that is removed",
     "poly/measure/child.py": "what a process says, in such a folder",
     "poly/commands/style.py": "into memory",
-    "poly/explanation/plot.py": "into memory",
+    "poly/measure/counters.py": "an order to a process, in such a folder",
+    "poly/pictures/files.py": "into memory",
     "poly/records/quarantine.py": "a lock, in which nothing is written",
 }
 
