@@ -22,7 +22,7 @@ from statistics import median, quantiles
 from typing import Any, Literal
 
 from benchmarks.document import Key, Row
-from benchmarks.stats import Summary, summarize
+from poly.timing.summary import Summary, summarize
 
 LEVEL = 0.05
 """The chance of any false alarm, over all rows."""

@@ -9,8 +9,8 @@ from typing import Any
 
 from benchmarks.document import threads_text
 from benchmarks.runner import ATTEMPTS, STEADY, Result
-from benchmarks.stats import geometric_mean
 from microkernels.speed import nearly_highest
+from poly.timing.summary import geometric_mean
 
 COLUMNS = (
     "workload",

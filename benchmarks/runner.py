@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from benchmarks.arrays import Arrays
 from benchmarks.case import Case, Problem
 from benchmarks.contender import Contender, Entrant, Failed, NotInstalled
-from benchmarks.stats import Summary, paired_ratio, summarize
 from microkernels.dtypes import DType
+from poly.timing.summary import Summary, paired_ratio, summarize
 
 ALWAYS_WARM = 0.02
 """Seconds per call above which a cold start makes no difference: 32 MB from memory take a few milliseconds."""

@@ -19,9 +19,9 @@ import poly
 from benchmarks.contender import Failed
 from benchmarks.opencl import threads
 from benchmarks.opencl.stage import Stage, launch, stage
-from benchmarks.stats import Summary, summarize
 from benchmarks.workloads import nests
 from microkernels.dtypes import f32
+from poly.timing.summary import Summary, summarize
 
 EMPTY = "__kernel void empty(__global float *a) {}"
 ROUNDS, CALLS, SIZE = 60, 50, 8

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 
 from poly.records import Record, StoredTrial, read_point
-from poly.tuning.yardstick import time_text
+from poly.timing.yardstick import time_text
 
 
 def record_rows(records: Iterable[Record], machines: bool) -> tuple[list[str], list[list[str]]]:

@@ -16,7 +16,7 @@ from poly.ir.nest import difference
 from poly.machine.text import columns
 from poly.scheduled import Scheduled
 from poly.schedules.schedule import Schedule
-from poly.tuning.yardstick import time_text
+from poly.timing.yardstick import time_text
 
 SAME = 0.03
 """Times that differ by less than this fraction of the larger one count as equal."""

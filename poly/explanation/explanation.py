@@ -10,7 +10,7 @@ from poly.explanation.values import ARITHMETIC, Level, Measurement
 from poly.model import Caches
 from poly.model.cost import Cost
 from poly.schedules.schedule import Schedule
-from poly.tuning.yardstick import time_text
+from poly.timing.yardstick import time_text
 from poly.working_sets import LoopFootprint, Placement, Reuse
 
 ESTIMATED = "Some sets were too large or too irregular to count: their bounding boxes were counted instead."

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from poly.explanation.values import ARITHMETIC, Level
 from poly.machine.text import columns
 from poly.model import Caches
-from poly.tuning.yardstick import time_text
+from poly.timing.yardstick import time_text
 from poly.working_sets import LoopFootprint, Placement, Reuse
 
 BAR = 24

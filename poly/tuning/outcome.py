@@ -11,7 +11,7 @@ from poly.autoschedule.spaces.space import Point, Space
 from poly.kernel import Kernel
 from poly.opencl_kernel import OpenCLKernel
 from poly.schedules.schedule import Schedule
-from poly.tuning.yardstick import Yardstick, speed_text, time_text
+from poly.timing.yardstick import Yardstick, speed_text, time_text
 
 
 @dataclass(frozen=True)

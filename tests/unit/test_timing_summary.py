@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.stats import geometric_mean, paired_ratio, summarize
+from poly.timing.summary import geometric_mean, paired_ratio, summarize
 
 SAMPLES = st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=30)
 
