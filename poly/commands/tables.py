@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import click
 
@@ -12,14 +13,15 @@ from poly.machine.text import columns
 Rows = Sequence[Sequence[str]]
 
 
-def print_table(head: Sequence[str], rows: Rows) -> None:
+def print_table(head: Sequence[str], rows: Rows, out: Any = None) -> None:
     """Print rows below their headings; the first column is left-aligned, the others are right-aligned."""
-    if not (sys.stdout.isatty() and _by_rich(head, rows)):
+    file = out or sys.stdout
+    if not (file.isatty() and _by_rich(head, rows, file)):
         for line in columns([head, *rows]):
-            click.echo(line.rstrip())
+            click.echo(line.rstrip(), file=file)
 
 
-def _by_rich(head: Sequence[str], rows: Rows) -> bool:
+def _by_rich(head: Sequence[str], rows: Rows, file: Any) -> bool:
     """Print with rich; False if rich is not installed."""
     try:
         from rich.console import Console
@@ -32,5 +34,5 @@ def _by_rich(head: Sequence[str], rows: Rows) -> bool:
         table.add_column(title, justify="right" if number else "left", overflow="fold")
     for row in rows:
         table.add_row(*map(Text, row))
-    Console().print(table)
+    Console(file=file).print(table)
     return True

@@ -28,6 +28,8 @@ PRECISE = 0.005
 """The half width of the median's interval, relative to the median, at which sampling ends."""
 EARLIEST = 0.1
 """The part of the permitted seconds before which sampling does not end: a moment may be a special one."""
+TRIES = 3
+"""How often the number of calls in a sample is tried."""
 LONG = 0.02
 """Seconds of a call above which no untimed call precedes a sample: the first call of a cold start hardly matters."""
 
@@ -195,8 +197,12 @@ def _pace(of: TimedCalls) -> tuple[int, bool]:
 
 
 def _restored(of: TimedCalls, calls: int) -> float:
-    of.restore()
-    return of.timed(calls)
+    """The least of a few times of so many calls: what disturbs the first ones must not make all samples short."""
+    times: list[float] = []
+    while len(times) < TRIES and sum(times) < SAMPLE:
+        of.restore()
+        times.append(of.timed(calls))
+    return min(times)
 
 
 def _samples(of: TimedCalls, calls: int, warm: bool, seconds: float) -> tuple[float, ...]:
