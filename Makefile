@@ -17,14 +17,18 @@ PYTEST := $(BIN)/python -m pytest -n auto --maxschedchunk 24
 
 .PHONY: bench bench-all results test test-quick lint clean
 
+# `poly machine` calibrates the machine if that was not done: the benchmarks never change what the model knows.
 bench: $(VENV)/bench.stamp
+	$(BIN)/poly machine
 	$(BIN)/poly bench $(BENCH_ARGS)
 
 bench-all: $(VENV)/bench.stamp
 	$(BIN)/python -m benchmarks.peers.install
+	$(BIN)/poly machine
 	$(BIN)/poly bench $(BENCH_ARGS)
 
 results: $(VENV)/bench.stamp
+	$(BIN)/poly machine
 	$(BIN)/poly bench $(BENCH_ARGS) --record docs/results
 	$(BIN)/python docs/make_results.py
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from benchmarks import history, report
+from benchmarks import history, outputs, report
 from benchmarks.case import Case
 from benchmarks.contest import Plan, in_c
 from benchmarks.document import Row, need_same_machine, read
@@ -29,8 +29,8 @@ from benchmarks.published import record, stored
 from benchmarks.runner import Rounds
 from benchmarks.search.cli import search
 from benchmarks.workloads import WORKLOADS, selected
-from poly.machine import facts, machine, measured
-from poly.machine.calibration import UNKEPT, VARIABLE
+from poly.machine import facts, machine
+from poly.machine.calibration import UNKEPT, VARIABLE, at_hand
 from poly.measure import process
 
 QUICK = Rounds(seconds=0.5, rounds=(7, 30))
@@ -119,7 +119,7 @@ def libraries(
     if not device:
         _tell_missing(names, out)
     process.clear_environment()
-    rates = measured(machine())
+    rates = at_hand(machine())
     contest = devices.on_device(device, rates) if device else in_c(target, rates)
     lines = list(contest.lines(list(_with_aligned(plan, aligned)), names, QUICK if quick else FULL, progress))
     _show(lines, out)
@@ -210,8 +210,7 @@ def _show(lines: Sequence[report.ResultLine], file: Any) -> None:
     else:
         click.echo("\n".join(report.plain(lines)), file=file)
     for part in (report.means(lines), report.notes(lines)):
-        click.echo("", file=file)
-        click.echo("\n".join(part), file=file)
+        outputs.say(("", *part), file)
 
 
 def _with_aligned(plan: Plan, aligned: bool) -> Iterator[tuple[Case, int]]:

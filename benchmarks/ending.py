@@ -79,7 +79,7 @@ class Ending:
         if self.history:
             history.keep(rows)
             runs = history.of(history.kept(), rows)
-            click.echo("\n".join(("", *history.text(runs))), file=out)
+            outputs.say(("", *history.text(runs)), out)
             if self.plot_file:
                 history.draw(runs, Path(self.plot_file))
         elif self.plot_file:
@@ -102,12 +102,12 @@ def show_changes(
 ) -> int:
     """Say what changed, and what is slower by more than the limit; the exit status, 0 if `quiet`."""
     found = compare(before, after)
-    click.echo("\n".join(("", *text(found, name))), file=out)
+    outputs.say(("", *text(found, name)), out)
     slower = found.of("slower")
     if limit is not None:
         slower = compare(before, after, limit).of("slower")
         worse = "; ".join(change.key.title for change in slower) or "nothing"
-        click.echo(f"  slower by more than {100 * limit:g} % beyond the noise: {worse}", file=out)
+        outputs.say([f"  slower by more than {100 * limit:g} % beyond the noise: {worse}"], out)
     return SLOWER if slower and not quiet else 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from math import log
@@ -140,7 +141,7 @@ def command(words: tuple[str, ...], json_file: str | None, plot_file: str | None
         return
     runs = of(rows, rows)
     if json_file != "-":
-        click.echo("\n".join(text(runs)))
+        outputs.say(text(runs), sys.stdout)
     if json_file:
         outputs.write_json(json.dumps({"rows": rows}, indent=1), json_file)
     if plot_file:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
+import textwrap
+from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -21,6 +25,14 @@ def check(json_file: str | None, plot_file: str | None) -> None:
         raise click.UsageError(f"--plot {plot_file}: the name must end in {', '.join(FORMATS)}")
     if plot_file and find_spec("matplotlib") is None:
         raise click.UsageError("--plot needs the package matplotlib: pip install 'poly-loops[bench]'")
+
+
+def say(lines: Iterable[str], out: Any) -> None:
+    """Print lines; those that are too long for a terminal are broken between words."""
+    width = shutil.get_terminal_size().columns if out.isatty() else 0
+    for line in lines:
+        indent = " " * (len(line) - len(line.lstrip()) + 2)
+        click.echo(textwrap.fill(line, width, subsequent_indent=indent) if width and line.strip() else line, file=out)
 
 
 def write_json(text: str, json_file: str) -> None:

@@ -21,6 +21,7 @@ COLOURS = {
     "blis": "#eeca3b",
     "libxsmm": "#72b7b2",
     "gcc": "#9d9da1",
+    "scipy": "#2f6f8f",
 }
 STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",

@@ -9,9 +9,11 @@ from textwrap import indent
 from typing import Any
 
 from benchmarks.document import threads_text
-from benchmarks.runner import ATTEMPTS, STEADY, Result
+from benchmarks.runner import STEADY, Result
 from codegen.compiler import compiler_name
 from microkernels.speed import nearly_highest
+from poly.machine import machine
+from poly.machine.calibration import kept
 from poly.records.key import machine_name
 from poly.timing.summary import geometric_mean, interval
 from poly.version import __version__
@@ -248,6 +250,11 @@ def notes(lines: Sequence[ResultLine]) -> Iterator[str]:
     yield from _unreliable(lines)
     yield from _disturbances(lines)
     yield from _busy(lines)
+    if any(line.target.startswith("c") for line in lines) and kept(machine()) is None:
+        yield (
+            "this machine is not calibrated: the model took it for a similar CPU, and bandwidths were measured just "
+            "now. `poly machine` calibrates it, best when nothing else runs"
+        )
     configs = {(t.name, t.version, t.config): None for line in lines for t in line.result.peers(line.ours)}
     yield from (f"{name} {version}: {config}" for name, version, config in sorted(configs))
     missing = {pair: None for line in lines for pair in line.result.missing}
@@ -262,11 +269,13 @@ def notes(lines: Sequence[ResultLine]) -> Iterator[str]:
 
 
 def _unreliable(lines: Sequence[ResultLine]) -> Iterator[str]:
-    titles = [line.title for line in lines if not line.reliable]
-    if titles:
+    found = [line for line in lines if not line.reliable]
+    if found:
+        tried = max(line.result.attempts for line in found)
+        again = f", in each of {tried} attempts" if tried > 1 else ""
         yield (
             f"{UNRELIABLE} unreliable: the quartiles of our or the best peer's times are more than "
-            f"{_percent(STEADY)} % apart, in each of {ATTEMPTS} attempts: {', '.join(titles)}"
+            f"{_percent(STEADY)} % apart{again}: {', '.join(line.title for line in found)}"
         )
 
 

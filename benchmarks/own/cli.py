@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
 
 import click
 
-from benchmarks import report
+from benchmarks import outputs, report
 from benchmarks.contest import in_c
 from benchmarks.ending import Ending, with_ending
 from benchmarks.ours import Poly
 from benchmarks.own.contenders import contenders
 from benchmarks.own.nest import own_case
+from benchmarks.own.picture import draw
 from benchmarks.own.report import HEAD, NestReport
 from benchmarks.programs.compilers import peers
 from benchmarks.progress import progress
@@ -23,7 +21,8 @@ from benchmarks.runner import Rounds
 from poly.analysis.work import work
 from poly.commands.options import size_option
 from poly.commands.tables import print_table
-from poly.machine import facts, machine, measured
+from poly.machine import facts, machine
+from poly.machine.calibration import at_hand
 from poly.machine.target import parse
 from poly.measure import process
 
@@ -94,7 +93,7 @@ def command(
     solvers = contenders([REFERENCE, *named], compilers, dtype, ours)
     ending = ending.checked({})
     process.clear_environment()
-    rates = measured(machine())
+    rates = at_hand(machine())
     budget = Rounds(SECONDS, ROUNDS, always=frozenset(solvers), attempts=1, patience=PATIENCE, precise=PRECISE)
     contest = in_c(target, rates, ours, solvers)
     (line,) = contest.lines([(case, threads)], tuple(solvers), budget, progress)
@@ -102,14 +101,7 @@ def command(
     out = sys.stderr if ending.json_file == "-" else sys.stdout
     click.echo(found.title, file=out)
     print_table(HEAD, found.rows(), out)
-    click.echo("\n".join(("", *found.text())), file=out)
+    outputs.say(("", *found.text()), out)
     made = report.document([line], facts(machine(), rates))
     made["rows"] = [{**row, **found.facts()} for row in made["rows"]]
-    sys.exit(report.exit_status([line]) or ending.end(made, _draw, out))
-
-
-def _draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
-    from benchmarks.plot import plot
-
-    here = machine()
-    plot(rows, path, f"{here.cpu}, {here.isa.name}")
+    sys.exit(report.exit_status([line]) or ending.end(made, draw, out))

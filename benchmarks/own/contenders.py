@@ -89,8 +89,7 @@ class OwnFunction:
         try:
             return function(*given)
         except Exception as error:  # the user's function may raise anything
-            hint = "" if "torch" not in sys.modules else ". Parameters annotated with torch.Tensor are given tensors"
-            raise Failed(f"{self.where} raised {type(error).__name__}: {error}{hint}") from error
+            raise Failed(f"{self.where} raised {type(error).__name__}: {error}") from error
 
 
 def _timed(function: Function, given: Sequence[Any], written: Sequence[Array]) -> Timed:
@@ -130,9 +129,10 @@ def _wants_tensors(function: Function) -> bool:
 
 def _uses_torch(function: Function) -> bool:
     """Whether torch, or something of it, is among the function's global names, or is imported inside."""
-    values = getattr(function, "__globals__", {}).values()
     names = getattr(getattr(function, "__code__", None), "co_names", ())
-    return "torch" in names or any(str(getattr(value, "__module__", "")).startswith("torch") for value in values)
+    values = getattr(function, "__globals__", {}).values()
+    homes = (getattr(value, "__module__", None) or getattr(value, "__name__", None) for value in values)
+    return "torch" in names or any(str(home).partition(".")[0] == "torch" for home in homes)
 
 
 def _tensors(given: Sequence[Any], threads: int) -> list[Any]:

@@ -55,12 +55,13 @@ class NestReport:
         return {"gbs": self.work.bytes / mine.seconds.median / 1e9 if self.work and mine else None}
 
     def _cells(self, timing: ContenderTiming, mine: ContenderTiming | None) -> tuple[str, ...]:
-        seconds = timing.seconds.median
+        seconds, known = timing.seconds.median, precision(timing.samples)
+        if not timing.right:
+            return (f"{timing.name} WRONG", time_text(seconds), *[NONE] * (len(HEAD) - 2))
         ratio = None if mine is None or timing is mine else self.line.result.ratio_to(timing, mine)
-        known = precision(timing.samples)
         flop = self.work.flop if self.work else 0
         return (
-            timing.name + ("" if timing.right else " WRONG"),
+            timing.name,
             time_text(seconds),
             NONE if known is None else f"{100 * known:.1f}",
             f"{flop / seconds / 1e9:.4g}" if flop else NONE,

@@ -14,10 +14,11 @@ from benchmarks.peers.libxsmm import Libxsmm
 from benchmarks.peers.mkl import Mkl
 from benchmarks.peers.numpy_peer import Numpy
 from benchmarks.peers.onednn import OneDnn
+from benchmarks.peers.scipy_peer import SciPy
 from benchmarks.peers.torch_peer import Torch
 
 PEERS: Mapping[str, Peer] = {
-    peer.name: peer for peer in (Numpy(), Mkl(), Torch(), OneDnn(), Blis(), Libxsmm(), CompiledLoops())
+    peer.name: peer for peer in (Numpy(), Mkl(), Torch(), OneDnn(), Blis(), Libxsmm(), SciPy(), CompiledLoops())
 }
 """The peers, by their names for `--against`."""
 

@@ -26,7 +26,8 @@ from benchmarks.programs.report import text
 from benchmarks.progress import progress
 from benchmarks.runner import Rounds
 from poly.errors import PolyError
-from poly.machine import facts, machine, measured
+from poly.machine import facts, machine
+from poly.machine.calibration import at_hand
 from poly.machine.target import parse
 from poly.measure import process
 
@@ -108,7 +109,7 @@ def _run(
         raise click.UsageError("no program is left to measure: --suite takes a folder with the suite's C files")
     outputs.check(json_file, None)
     process.clear_environment()
-    rates = measured(machine())
+    rates = at_hand(machine())
     contest = in_c(target, rates, Poly(target, anew=True), known)
     budget = QUICK if quick else FULL
     gemm = {count: _gemm_fraction(contest, chosen, size, count, budget) for count in threads}
