@@ -105,6 +105,8 @@ class ResultLine:
                     "version": peer.version,
                     "config": peer.config,
                     "samples": _rounded(peer.samples),
+                    "max_error": peer.error,
+                    "right": peer.right,
                 }
                 for peer in self.result.peers(self.ours)
             },

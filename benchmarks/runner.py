@@ -32,7 +32,7 @@ from benchmarks.case import Case, Problem
 from benchmarks.contender import Contender, Entrant, Failed, NotInstalled, Tuned
 from microkernels.dtypes import DType
 from poly.timing.load import MachineLoad
-from poly.timing.summary import Summary, paired_ratio, precision, summarize
+from poly.timing.summary import Summary, is_precise, paired_ratio, summarize
 
 ALWAYS_WARM = 0.02
 """Seconds per call above which a cold start makes no difference: 32 MB from memory take a few milliseconds."""
@@ -325,7 +325,7 @@ def _take(contenders: Sequence[Contender], right: Sequence[bool], conditions: Co
 def _known(times: Sequence[Sequence[float]], precise: float) -> bool:
     """Whether the medians of ours, which are the first, and of the fastest of the others are known well enough."""
     ours, others = times[0], sorted((t for t in times[1:] if len(t) == len(times[0])), key=median)
-    return all((precision(samples) or inf) <= precise for samples in (ours, *others[:1]))
+    return all(is_precise(samples, precise) for samples in (ours, *others[:1]))
 
 
 def _taking_part(

@@ -18,7 +18,8 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     from matplotlib.figure import Figure
 
     (row,) = rows
-    entries = [(NAME, row["samples"]), *((name, peer["samples"]) for name, peer in row["peers"].items())]
+    others = ((name + " (wrong)" * (not peer["right"]), peer["samples"]) for name, peer in row["peers"].items())
+    entries = [(NAME, row["samples"]), *others]
     found = [(name, summarize(samples)) for name, samples in entries if samples]
     unit = 1e3 if max(summary.median for _, summary in found) >= 1e-3 else 1e6
     figure = Figure(figsize=(7, 1.3 + 0.4 * len(found)), layout="constrained")

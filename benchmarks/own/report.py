@@ -14,9 +14,7 @@ from poly.timing.yardstick import time_text
 
 HEAD = ("", "a call", "± %", "GFLOP/s", "GB/s", "% bound", "ratio", "± %")
 NONE = "-"
-KEY = (
-    "ratio: poly's speed relative to this one; ±: half the 95 % interval of the median, and the quartiles of the ratio"
-)
+KEY = "ratio: poly's speed relative to this one; ±: half the median's 95 % interval, half the distance of quartiles"
 
 
 @dataclass(frozen=True)

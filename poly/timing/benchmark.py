@@ -17,7 +17,7 @@ from typing import Any
 from codegen.clock import Timed
 from poly.analysis.work import Work
 from poly.timing.load import MachineLoad, Watch
-from poly.timing.summary import interval, precision, summarize
+from poly.timing.summary import interval, is_precise, precision, summarize
 from poly.timing.yardstick import Yardstick, time_text
 
 SAMPLE = 0.002
@@ -199,7 +199,7 @@ def _pace(of: TimedCalls) -> tuple[int, bool]:
 def _restored(of: TimedCalls, calls: int) -> float:
     """The least of a few times of so many calls: what disturbs the first ones must not make all samples short."""
     times: list[float] = []
-    while len(times) < TRIES and sum(times) < SAMPLE:
+    while not times or (len(times) < TRIES and min(times) < LONG):
         of.restore()
         times.append(of.timed(calls))
     return min(times)
@@ -219,7 +219,7 @@ def _samples(of: TimedCalls, calls: int, warm: bool, seconds: float) -> tuple[fl
             break
         if len(samples) >= look and passed > EARLIEST * seconds:
             look = ceil(1.5 * len(samples))
-            if (precision(samples) or 1.0) <= PRECISE:
+            if is_precise(samples, PRECISE):
                 break
     return tuple(samples)
 

@@ -53,6 +53,12 @@ def precision(samples: Sequence[float]) -> float | None:
     return None if found is None else (found[1] - found[0]) / (2 * median(samples))
 
 
+def is_precise(samples: Sequence[float], wanted: float) -> bool:
+    """Whether half the width of the median's interval, relative to the median, is at most this."""
+    found = precision(samples)
+    return found is not None and found <= wanted
+
+
 def paired_ratio(numerators: Sequence[float], denominators: Sequence[float]) -> Summary:
     """The ratios of samples of the same rounds: what slows down a whole round cancels out."""
     return summarize([n / d for n, d in zip(numerators, denominators, strict=True)])
