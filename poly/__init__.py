@@ -34,9 +34,11 @@ if TYPE_CHECKING:
     from poly.embed.opencl import write_opencl
     from poly.embed.write import write_header
     from poly.explanation import compare, explain
+    from poly.timing.benchmark import Benchmark
 
 __all__ = [
     "ArgumentError",
+    "Benchmark",
     "CostWarning",
     "DType",
     "DeviceError",
@@ -82,6 +84,7 @@ __all__ = [
 ]
 
 LATER = {
+    "Benchmark": "poly.timing.benchmark",
     "compare": "poly.explanation",
     "explain": "poly.explanation",
     "space": "poly.autoschedule.derive",

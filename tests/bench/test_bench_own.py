@@ -117,6 +117,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
         patch.delenv(calibration.VARIABLE, raising=False)
         patch.setattr(cli, "SECONDS", 0.05)
         patch.setattr(cli, "ROUNDS", (6, 6))
+        patch.setattr(
+            calibration, "_rates_once", lambda here: calibration.described(here.isa.name, (32 << 10, 1 << 20))
+        )
         Store.open().save(record())
         put(calibration._key(replace(machine(), isa=PORTABLE)), "{}")
         before = contents(cache)
@@ -131,12 +134,9 @@ def test_a_run_shows_who_is_how_fast_and_who_is_wrong(run: Run) -> None:
     assert run.done.exit_code == 0, run.done.output
     (row,) = json.loads(run.done.stdout)["rows"]
     assert (row["workload"], row["size"], row["dtype"]) == ("matmul", "M=24 N=16 K=20", "f32")
-    assert {name: peer["right"] for name, peer in row["peers"].items()} == {
-        "gcc": True,
-        "returning": True,
-        "half": False,
-    }
-    assert row["best_peer"] in ("gcc", "returning") and row["ratio_to_best_peer"] > 0
+    right = {name: peer["right"] for name, peer in row["peers"].items()}
+    assert right == {"gcc": True, "half": False}
+    assert row["best_peer"] == "gcc" and row["ratio_to_best_peer"] > 0
     assert row["gbs"] == pytest.approx(4 * (24 * 20 + 20 * 16 + 2 * 24 * 16) / row["seconds"] / 1e9)
     assert row["gflops"] == pytest.approx(2 * 24 * 16 * 20 / row["seconds"] / 1e9)
     assert len(row["samples"]) == 6 and row["interval"] is not None and row["date"]
