@@ -128,7 +128,8 @@ def libraries(
         click.echo(f"recorded in {record(made, folder)}", file=out)
     here = machine()
     caption = device.name if device else f"{here.cpu}, {here.isa.name}"
-    sys.exit(report.exit_status(lines) or ending.end(made, partial(_draw, caption), out))
+    status = ending.end(made, partial(_draw, caption), out)
+    sys.exit(report.exit_status(lines) or status)
 
 
 def _draw(caption: str, rows: Sequence[Row], path: Path) -> None:

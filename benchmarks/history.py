@@ -37,8 +37,8 @@ def kept() -> list[Row]:
 
 
 def keep(rows: Iterable[Row]) -> None:
-    """Keep the rows that have a time. Raises RecordError."""
-    keep_rows(Store.open(), [row for row in rows if row.get("seconds")])
+    """Keep the rows whose result is right. Raises RecordError."""
+    keep_rows(Store.open(), [row for row in rows if row["right"]])
 
 
 def latest(rows: Iterable[Row]) -> list[Row]:

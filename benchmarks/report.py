@@ -118,6 +118,7 @@ class ResultLine:
                 {"trials": timing.tuned.trials, "tune_seconds": timing.tuned.seconds} if timing and timing.tuned else {}
             ),
             "max_error": timing.error if timing else None,
+            "right": timing.right if timing else None,
             "config": timing.config if timing else None,
             "workspace": timing.workspace if timing else None,
             "built_seconds": timing.building if timing else None,

@@ -88,6 +88,8 @@ class OpenCLKernel(Scheduled):
             ArgumentError: an argument does not fit, as in a call, or `seconds` is not positive.
             DeviceError, ToolchainError: as a call does.
         """
+        import numpy as np
+
         from codegen.arguments import fit
         from codegen.opencl.device_arrays import check_alike, fitted_sizes
         from poly.timing.benchmark import python_timed
@@ -102,6 +104,9 @@ class OpenCLKernel(Scheduled):
             found, written = fitted.sizes, [fitted.values[buffer.name] for buffer in self.signature.outputs]
 
         def run(times: int) -> float:
+            for array in written:
+                if not isinstance(array, np.ndarray):
+                    array.finish()  # it may still be put back
             return python_timed(lambda: self._calls(times, arrays, sizes))(1)
 
         return benchmark_kernel(self, KernelCall(found, written, lambda: run, self.threads, self.device), seconds)

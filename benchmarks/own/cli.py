@@ -104,4 +104,5 @@ def command(
     outputs.say(("", *found.text()), out)
     made = report.document([line], facts(machine(), rates))
     made["rows"] = [{**row, **found.facts()} for row in made["rows"]]
-    sys.exit(report.exit_status([line]) or ending.end(made, draw, out))
+    status = ending.end(made, draw, out)
+    sys.exit(report.exit_status([line]) or status)

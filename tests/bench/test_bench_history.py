@@ -31,7 +31,7 @@ def row(slower: float = 1.0, day: int = 1, size: str = "M=8", busy: bool = False
     samples = [1e-3 * slower * random.gauss(1, 0.005) for _ in range(20)]
     return {
         "workload": "matmul", "size": size, "dtype": "f32", "target": "c", "threads": 1, "gflops": FLOP / 1e-3 / 1e9,
-        "seconds": 1e-3 * slower, "samples": samples, "peaks": [1000.0] * 20, "peers": {}, "reliable": True,
+        "seconds": 1e-3 * slower, "samples": samples, "peaks": [1000.0] * 20, "peers": {}, "right": True,
         "date": f"2026-11-{day:02}T12:00:00+00:00", "poly": "0.1", "compiler": "gcc 12", "host": "a machine",
         "load": {"busy": busy}, **more,
     }  # fmt: skip
@@ -141,6 +141,13 @@ def test_a_run_fails_by_more_than_the_limit_since_the_last_kept_one(
     keep_rows(store, [scaled(2.0, day=1), scaled(1.0, day=2)])
     assert ended(Ending(limit=limit, history=True), scaled(slower, day=3)) == status
     assert len(kept_rows(store)) == 3, "this run is kept, too"
+
+
+def test_a_wrong_result_is_written_and_not_kept(store: Store, tmp_path: Path) -> None:
+    wrong = {**scaled(1.0), "right": False}
+    assert ended(Ending(json_file=str(tmp_path / "rows.json"), history=True), wrong) == 0
+    assert json.loads((tmp_path / "rows.json").read_text())["rows"] == [wrong]
+    assert kept_rows(store) == []
 
 
 def test_without_a_limit_a_kept_run_fails_nothing(store: Store) -> None:

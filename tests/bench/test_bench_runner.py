@@ -26,7 +26,7 @@ from poly.timing.load import MachineLoad
 BUDGET = Rounds(seconds=0, rounds=(3, 3), sample=0)
 FIELDS = {
     "workload", "size", "dtype", "target", "threads", "gflops", "peak_fraction", "seconds", "peers",
-    "ratio_to_best_peer", "max_error", "config", "samples", "peaks", "issues", "spread",
+    "ratio_to_best_peer", "max_error", "right", "config", "samples", "peaks", "issues", "spread",
     "attempts", "reliable", "disturbed", "best_peer", "ratio_spread",
     "bound", "workspace", "built_seconds", "interval", "date", "load", "poly", "compiler", "host",
 }  # fmt: skip

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from opencl_device import device
 
 import poly
 from poly import f64
@@ -119,6 +120,24 @@ def test_arrays_that_are_not_contiguous_are_measured_too() -> None:
     found = poly.compile(copied).benchmark(whole[:, :5], out, threads=1, seconds=0.02)
     assert dict(found.setting.sizes) == {"M": 6, "N": 5}
     assert (whole == 1).all() and (out == 0).all()
+
+
+def test_an_opencl_kernel_is_measured_on_arrays_of_host_and_device() -> None:
+    found = device()
+    import pyopencl
+    import pyopencl.array
+
+    kernel = poly.compile(tripled, N=100, target="opencl")
+    x, y = np.full(100, 1.5), np.full(100, -1.0)
+    queue = pyopencl.CommandQueue(pyopencl.Context([found.handle]))
+    on_device = [pyopencl.array.to_device(queue, array) for array in (x, y)]
+    for arrays in ((x, y), on_device):
+        made = kernel.benchmark(*arrays, seconds=0.02)
+        assert made.calls <= 8 and made.setting.target.startswith("opencl") and made.gflops
+    assert (x == 1.5).all() and (y == -1.0).all()
+    assert (on_device[0].get() == 1.5).all() and (on_device[1].get() == -1.0).all()
+    with pytest.raises(poly.ArgumentError, match="seconds must be a positive number"):
+        kernel.benchmark(x, y, seconds=0)
 
 
 @pytest.fixture
