@@ -57,14 +57,17 @@ class BenchGroup(click.Group):
 
 
 @click.group(cls=BenchGroup)
-def bench() -> None:
+@click.pass_context
+def bench(context: click.Context) -> None:
     """Measure your own nests, and poly's kernels against the libraries installed here.
 
     `poly bench FILE.py:NAME --size M=512` measures a nest (`poly bench nest`), `poly bench [WORKLOAD]...` the libraries
     (`poly bench libraries`), the others poly's search, headers, whole programs and OpenCL code. No benchmark changes
     what is compiled afterwards: neither the machine's calibration nor tuning records.
     """
+    before = os.environ.get(VARIABLE)
     os.environ[VARIABLE] = UNKEPT
+    context.call_on_close(lambda: os.environ.pop(VARIABLE) if before is None else os.environ.update({VARIABLE: before}))
 
 
 @bench.command(LIBRARIES)

@@ -47,7 +47,7 @@ FAIL_IF = click.option(
 class Ending:
     """What to do at the end of a run: `--json`, `--plot`, `--compare`, `--fail-if` and `--history`.
 
-    `before` are the rows of the run to compare with; `name` is that run's.
+    `before` are the rows of the run to compare with.
     """
 
     json_file: str | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -125,8 +126,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
         before = contents(cache)
         where = f"{folder / 'own.py'}:"
         arguments = [f"{where}matmul", *SIZES, "--against", f"{where}half", "--json", "-"]
+        cpus = process.allowed()
         done = CliRunner().invoke(bench, arguments)
-        process.release(process.allowed())
+        process.release(cpus)
+        assert calibration.VARIABLE not in os.environ, "the environment is as before"
         return Run(done, before, contents(cache), cache)
 
 
