@@ -22,6 +22,7 @@ COLOURS = {
     "blis": "yellow",
     "libxsmm": "teal",
     "gcc": "grey",
+    "scipy": "red",
 }
 """Colours of the contenders; others have those of `SERIES` in turn, from the end."""
 KEY = (

@@ -42,10 +42,12 @@ if TYPE_CHECKING:
     from poly.opencl_kernel import OpenCLKernel
     from poly.scalar_types import f16, f32, f64, i8, i16, i32, i64, u8
     from poly.schedules.schedule import Schedule, schedule
+    from poly.timing.benchmark import Benchmark
     from poly.tune import tune
 
 __all__ = [
     "ArgumentError",
+    "Benchmark",
     "CostWarning",
     "DType",
     "DeviceError",
@@ -101,6 +103,7 @@ LATER = {
     **dict.fromkeys(("compare", "explain"), "poly.explanation"),
     **dict.fromkeys(("Function", "einsum", "from_c", "nest", "sizes"), "poly.function"),
     **dict.fromkeys(("Schedule", "schedule"), "poly.schedules.schedule"),
+    "Benchmark": "poly.timing.benchmark",
     "DType": "microkernels.dtypes",
     "Kernel": "poly.kernel",
     "Nest": "poly.ir.nest",

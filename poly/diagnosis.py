@@ -22,8 +22,7 @@ from codegen.opencl.devices import reason, usable
 from codegen.opencl.survey import survey
 from poly.errors import RecordError
 from poly.machine import machine
-from poly.machine.background import NEVER, VARIABLE
-from poly.machine.calibration import kept
+from poly.machine.calibration import NEVER, VARIABLE, kept
 from poly.machine.description import microarchitecture
 from poly.machine.topology import cpu_list, size_text
 from poly.records import Store

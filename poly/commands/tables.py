@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from textwrap import TextWrapper
+from typing import Any
 
 import click
 
@@ -23,17 +24,17 @@ LABEL = re.compile(r"\s*(?:\S+\s{2,})?")
 """What precedes the text of a line: its indentation, and a label in a column of its own."""
 
 
-def print_table(head: Sequence[str], rows: Rows) -> None:
+def print_table(head: Sequence[str], rows: Rows, out: Any = None) -> None:
     """Print rows below their headings; the first column is left-aligned, the others are right-aligned."""
-    lines = table_lines(head, rows, terminal_width())
-    click.echo(heading(next(lines)))
+    lines = table_lines(head, rows, terminal_width(out))
+    click.echo(heading(next(lines), out), file=out)
     for line in lines:
-        click.echo(line)
+        click.echo(line, file=out)
 
 
-def heading(text: str) -> str:
+def heading(text: str, out: Any = None) -> str:
     """A heading in bold, where that is possible and wanted."""
-    return click.style(text, bold=True) if _with_styles() else text
+    return click.style(text, bold=True) if _with_styles(out) else text
 
 
 def print_facts(rows: Sequence[tuple[str, str]], indent: str = "") -> None:
@@ -48,13 +49,13 @@ def print_text(text: str) -> None:
         click.echo("\n".join(text_lines(line, terminal_width())))
 
 
-def terminal_width() -> int | None:
-    """The columns of the terminal that standard output is; None for a file or a pipe, whose lines have no limit."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+def terminal_width(out: Any = None) -> int | None:
+    """The columns of the terminal that `out`, or standard output, is; None for a file or a pipe."""
+    return shutil.get_terminal_size().columns if (out or sys.stdout).isatty() else None
 
 
-def _with_styles() -> bool:
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+def _with_styles(out: Any) -> bool:
+    return (out or sys.stdout).isatty() and not os.environ.get("NO_COLOR")
 
 
 def table_lines(head: Sequence[str], rows: Rows, width: int | None) -> Iterator[str]:

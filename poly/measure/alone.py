@@ -8,7 +8,6 @@ from pathlib import Path
 
 from poly.autoschedule.spaces.space import Point, Space, Structure
 from poly.machine.target import Backend
-from poly.measure.bench import SAMPLE
 from poly.measure.builder import Builder, DeviceBuilder
 from poly.measure.child import Child
 from poly.measure.counters import Counts, counted
@@ -17,6 +16,7 @@ from poly.measure.timer import Timer
 from poly.measure.trusted import prepared
 from poly.model.cost import Cost
 from poly.schedules.schedule import Schedule
+from poly.timing.benchmark import SAMPLE
 
 SAMPLES, SECONDS = (5, 101), 0.6
 """The least and the most samples, and the seconds that they may take together."""

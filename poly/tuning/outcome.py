@@ -13,7 +13,7 @@ from poly.display import Block, Cells, Displayed, time_text
 from poly.kernel import Kernel
 from poly.opencl_kernel import OpenCLKernel
 from poly.schedules.schedule import Schedule
-from poly.tuning.yardstick import Yardstick, speed_text
+from poly.timing.yardstick import Yardstick, speed_text
 
 
 @dataclass(frozen=True)

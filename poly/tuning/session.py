@@ -30,6 +30,7 @@ from poly.search.events import Ask, Event, Strategy, Trial
 from poly.search.journal import Journal, Outcome
 from poly.search.run import reserve, search
 from poly.search.strategies import strategy as find
+from poly.timing.yardstick import Yardstick, gpu_yardstick, speed_text, yardstick
 from poly.tuning.display import Display, Silent, Status, display
 from poly.tuning.history import History, seeded
 from poly.tuning.options import Options
@@ -44,7 +45,6 @@ from poly.tuning.outcome import (
 )
 from poly.tuning.problem import TuningProblem, problem
 from poly.tuning.report import TrialReport
-from poly.tuning.yardstick import Yardstick, gpu_yardstick, speed_text, yardstick
 
 logger = logging.getLogger("poly.tune")
 

@@ -15,7 +15,7 @@ from benchmarks.cli import bench
 from benchmarks.peers.package import Package
 from benchmarks.plot import balanced, panels, plot
 
-TINY = ["gemm", "--dtype", "f32", "--quick", "--only", "7x333", "--threads", "1"]
+TINY = ["gemm", "--dtype", "f32", "--quick", "--only", "7x333x1001", "--threads", "1"]
 ROW = {
     "workload": "gemm", "size": "64", "dtype": "f32", "target": "c", "threads": 1, "gflops": 90.0, "peak_fraction": 0.9,
     "seconds": 1e-5, "peers": {"numpy": {"gflops": 80.0, "version": "2", "config": ""}}, "ratio_to_best_peer": 1.125,
@@ -31,6 +31,9 @@ def test_one_case_against_one_peer_as_json(monkeypatch: pytest.MonkeyPatch) -> N
     (row,) = made["rows"]
     assert (row["workload"], row["size"], set(row["peers"])) == ("gemm", "7x333x1001", {"numpy"})
     assert made["machine"]["cores"] >= 1
+    assert not {"trials", "tune_seconds"} & set(row), "nothing was tuned"
+    assert row["load"]["cpus"] >= 1 and row["date"].startswith("20") and row["poly"] and row["compiler"]
+    assert row["interval"] is None or row["interval"][0] <= row["seconds"] <= row["interval"][1]
     assert "geometric means" in done.stderr
     head, *_, table = done.stderr.partition("workload ")
     assert "Not installed" in head and "pip install some-blas" in head and "gemm" in table
@@ -40,7 +43,11 @@ def test_one_case_against_one_peer_as_json(monkeypatch: pytest.MonkeyPatch) -> N
     ("arguments", "message"),
     [
         (["--against", "atlas"], "unknown peer 'atlas': --against takes numpy, mkl,"),
-        (["--only", "no such size"], "no case is left to measure"),
+        (["gemm", "--only", "51"], "--only '51' is the size of no case here. Some are: 512,"),
+        (["stencil", "--only", "trsv 200"], "--only 'trsv 200' is the size of no case here. Some are: trsv 2000"),
+        (["--fail-if", "5%"], "--fail-if compares with an earlier run: add --compare OLD.json or --history"),
+        (["--fail-if", "much", "--history"], "'much' is no percentage from 0 to 100, such as 5%"),
+        (["--fail-if", "100%", "--history"], "'100%' is no percentage from 0 to 100"),
         (["--threads", "4096"], "--threads 4096: this process may use"),
         (["--json", "no/such/folder/rows.json"], "--json no/such/folder/rows.json: there is no such folder"),
         (["--plot", "bars.gif"], "--plot bars.gif: the name must end in .png, .svg, .pdf"),
