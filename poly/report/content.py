@@ -63,6 +63,7 @@ def gathered(
         RecordError: the store of records cannot be read.
         ToolchainError: the machine could not be measured.
     """
+    kernel.nest.with_sizes(at)  # refuses a size that it does not have
     target = Backend(kernel.isa, kernel.device if isinstance(kernel, OpenCLKernel) else None)
     explanation, unexplained = _explained(kernel, at)
     counts: Counts | None = None
