@@ -200,12 +200,18 @@ def nest(
 def einsum(subscripts: str, *, dtype: DType = f32, reassociate: bool = True, **sizes: int) -> Function:
     """An einsum as a nest: `poly.einsum("mk,kn->mn", m=512, n=512, k=512)`. It assigns the output, as NumPy's does.
 
-    With `reassociate=False`, as in `poly.nest`, products are added one by one, in the order of the letters.
+    Several operands are multiplied two at a time, in the order that the model expects to take the least time: of all
+    orders up to 10 operands, by a greedy search beyond. Give the sizes, so that the order fits them; without, all
+    indices count as equally long. With `reassociate=False`, as in `poly.nest`, the products of all operands are added
+    one by one, in the order of the letters.
 
     Raises:
         SpecError: subscripts that NumPy would refuse, or a size for a letter that is not in them.
     """
-    return _callable(_einsum(subscripts, dtype=dtype, reassociate=reassociate, **sizes))
+    from poly.model.products import pricing
+
+    price = pricing(dtype) if isinstance(dtype, DType) else None
+    return _callable(_einsum(subscripts, dtype=dtype, reassociate=reassociate, price=price, **sizes))
 
 
 def from_c(
