@@ -42,7 +42,7 @@ NUMBERS = count()
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
 NEEDED_TOOLS = re.compile(
-    r"(?<!\w)(gcc|g\+\+|cc|clang[\w-]*|compilers?|cmake|valgrind|qemu[\w-]*|aarch64[\w-]*|s390x[\w-]*|pocl|pyopencl|libblas-test)(?!\w)",
+    r"(?<!\w)(gcc|g\+\+|cc|clang[\w-]*|compilers?|cmake|valgrind|qemu[\w-]*|aarch64[\w-]*|s390x[\w-]*|pocl|pyopencl|libblas-test|chromium)(?!\w)",
     re.IGNORECASE,
 )
 """A skip whose reason names one of these is no option of the user's: CI must have the tool."""

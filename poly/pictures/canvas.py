@@ -10,7 +10,7 @@ from matplotlib import patches, path, patheffects, text
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 
-from poly.pictures.scene import Dot, Outline, Scene, Shape, Stroke, Text, end, middle, tip
+from poly.pictures.scene import Dot, Rectangle, Scene, Shape, Stroke, Text, end, middle, tip
 from poly.pictures.style import DARK_SHADES, rules
 
 Look = dict[str, str]
@@ -53,7 +53,7 @@ def _artists(shape: Shape, looks: dict[str, Look]) -> Iterator[Artist]:
             yield patches.PathPatch(curve if shape.bend else straight, fill=False, zorder=2, **stroke)
             if shape.arrow:
                 yield patches.Polygon(tip(shape), closed=True, color=looks[shape.kind]["stroke"], zorder=4)
-        case Outline():
+        case Rectangle():
             style: Any = f"Round,pad=0,rounding_size={ROUND}"
             stroke = _stroke(looks[shape.kind])
             where = (shape.x, shape.y)

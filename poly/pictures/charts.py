@@ -19,8 +19,8 @@ LETTERS = 15.5
 """Letters of the small text that fit in an inch."""
 LINE = 0.165
 """The height of a line of small text in inches."""
-LEGEND, LABELS = 0.62, 0.42
-"""Inches: from the axes to the legend, and of the names below the axes alone."""
+LABELS = 0.42
+"""The height of the names below the axes in inches."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,6 @@ class Chart:
     axes: Any
     width: float
     height: float
-    left: float
 
     def legend(self, columns: int = 1) -> None:
         """The legend below the axes, its texts broken at the figure's width."""
@@ -71,7 +70,7 @@ def chart(
         figure.text(0.1 / width, 1 - 0.26 / height, heading.title, fontsize=11.5, weight="bold")
         for number, line in enumerate(below):
             figure.text(0.1 / width, 1 - (0.45 + LINE * number) / height, line, fontsize=8.5, color=QUIET)
-    return Chart(figure, axes, inside, axes_height, left)
+    return Chart(figure, axes, inside, axes_height)
 
 
 def plain_numbers(axis: Any, steps: Sequence[float] = (1,)) -> None:

@@ -35,6 +35,7 @@ BLOCKS = {1: (2,), 2: (4, 2)}
 FORMULA_BLOCK = 3
 """The size of blocks in formulas, such as `k // 24`."""
 NONE_SMALL = "no small sizes were found at which each of its statements runs a few times."
+"""Why there is no picture."""
 ALONE = 10
 """The extent of a loop that is in no other loop."""
 

@@ -13,7 +13,7 @@ from itertools import pairwise
 from math import gcd
 from textwrap import wrap
 
-from poly.pictures.scene import Dot, Outline, Scene, Shape, Stroke, Text, moved, shade
+from poly.pictures.scene import Dot, Rectangle, Scene, Shape, Stroke, Text, moved, shade
 
 CELL, RADIUS, MARGIN, TITLE, GAP = 34.0, 11.0, 30.0, 24.0, 10.0
 """Pixels: from one iteration to the next, of a dot, around a panel, of its title, and between panels."""
@@ -179,14 +179,14 @@ def _steps(lattice: Lattice, grids: Sequence[_Grid]) -> Iterator[Stroke]:
             yield Stroke(*grid.spot(one), *grid.spot(other), "jump" if jump else "next", turn=turn)
 
 
-def _frames(lattice: Lattice, grids: Sequence[_Grid]) -> Iterator[Outline]:
+def _frames(lattice: Lattice, grids: Sequence[_Grid]) -> Iterator[Rectangle]:
     for frame in lattice.frames:
         grid = grids[next(iter(frame.places)).panel]
         spots = [grid.spot(place) for place in frame.places]
         room = grid.radius + (2.5 if frame.kind == "tile" else 4.5)
         x, y = (min(spot[at] for spot in spots) - room for at in (0, 1))
         right, low = (max(spot[at] for spot in spots) + room for at in (0, 1))
-        yield Outline(x, y, right - x, low - y, frame.kind, frame.turns)
+        yield Rectangle(x, y, right - x, low - y, frame.kind, frame.turns)
 
 
 def _arrows(lattice: Lattice, grids: Sequence[_Grid]) -> Iterator[Stroke]:

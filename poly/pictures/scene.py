@@ -41,7 +41,7 @@ class Stroke:
 
 
 @dataclass(frozen=True)
-class Outline:
+class Rectangle:
     """A frame around the iterations of a tile."""
 
     x: float
@@ -63,7 +63,7 @@ class Text:
     anchor: str = "start"
 
 
-Shape = Dot | Stroke | Outline | Text
+Shape = Dot | Stroke | Rectangle | Text
 
 
 @dataclass(frozen=True)

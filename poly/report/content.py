@@ -11,6 +11,7 @@ from poly.explanation import Explanation, Measurement
 from poly.explanation.explained import explanation_of, subject
 from poly.ir.budget import CALL, TooCostly, limited
 from poly.ir.nest import Nest
+from poly.ir.tree import has_kernel
 from poly.kernel import Kernel
 from poly.machine import Machine, Measured, machine, measured
 from poly.machine.target import Backend
@@ -19,6 +20,9 @@ from poly.measure.counters import Counts
 from poly.opencl_kernel import OpenCLKernel
 from poly.pictures.instance import NONE_SMALL, SmallInstance, small
 from poly.records import Record, Store, StoredTrial, key_for
+
+BUSY = 0.2
+"""The distance of the quartiles, relative to the median, from which other work has disturbed a measurement."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,11 @@ class Content:
     def nest(self) -> Nest:
         return self.kernel.nest
 
+    @property
+    def has_microkernel(self) -> bool:
+        """Whether a microkernel runs in the schedule."""
+        return has_kernel(self.kernel.schedule.tree)
+
 
 def gathered(
     opened: Nest, kernel: Kernel | OpenCLKernel, at: Mapping[str, int], measure: bool, loops: tuple[str, ...] = ()
@@ -54,6 +63,7 @@ def gathered(
         RecordError: the store of records cannot be read.
         ToolchainError: the machine could not be measured.
     """
+    kernel.nest.with_sizes(at)  # refuses a size that it does not have
     target = Backend(kernel.isa, kernel.device if isinstance(kernel, OpenCLKernel) else None)
     explanation, unexplained = _explained(kernel, at)
     counts: Counts | None = None
@@ -104,7 +114,8 @@ def _measured(
         return explanation, found.failure, found.counts
     low, _, high = quantiles(found.samples, n=4, method="inclusive")
     spread = (high - low) / median(found.samples)
-    source = f"the median of {len(found.samples)} samples, quartiles {spread:.1%} apart"
+    busy = ": the machine was busy" if spread > BUSY else ""
+    source = f"the median of {len(found.samples)} samples, quartiles {spread:.1%} apart{busy}"
     return replace(explanation, measurement=Measurement(median(found.samples), source)), "", found.counts
 
 

@@ -110,7 +110,7 @@ def test_the_page_works_in_a_browser(page: Path, tmp_path: Path) -> None:
         "The nest as written", "Dependences", "updates of a reduction", "a small instance: M = 5",
         "The order of iterations", "Bytes of each level", "measured:", "predicted:", "Roofline", "failed: crashed (1)",
         "2 trials on this machine",
-        "hardware counters", "void product", "The machine", "schedule from the caller",
+        "hardware counters", "int32_t product(", "The machine", "schedule from the caller",
     ):  # fmt: skip
         assert words in plain or words.capitalize() in plain, words
     assert colours(shot) > 50

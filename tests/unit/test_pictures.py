@@ -243,3 +243,6 @@ def test_the_command_draws_what_it_shows(tmp_path: Path) -> None:
         done = run(*arguments)
         assert done.exit_code == 2 or isinstance(done.exception, poly.ArgumentError)
         assert words in done.output + str(done.exception)
+    done = CliRunner().invoke(command, ["report", nest, "--at", "Q=3", "-o", str(tmp_path / "x.html")])
+    assert done.exit_code == 2 and "twice has no size Q that is still open. Its open sizes: N." in done.stderr
+    assert not (tmp_path / "x.html").exists()
