@@ -93,7 +93,7 @@ def c_arguments(
     fitted = fit(signature, bound, arrays[len(signature.buffers) :], sizes)
     for b in signature.arrays:
         if not fitted.values[b.name].flags.c_contiguous:
-            raise not_contiguous(b, fitted.values[b.name])
+            raise not_contiguous(b, fitted.values[b.name], fitted.given[b.name])
     extents = tuple(fitted.sizes.values())
     _, memory = Pool(signature, library).take((*extents, check_threads(threads)))
     values = [
@@ -172,7 +172,8 @@ class SlowCall:
         if self._strided is None:
             if self._make_strided is None:
                 arrays = ((b, fitted.values[b.name]) for b in self.signature.arrays)
-                raise next(not_contiguous(b, array) for b, array in arrays if not array.flags.c_contiguous)
+                first, array = next((b, array) for b, array in arrays if not array.flags.c_contiguous)
+                raise not_contiguous(first, array, fitted.given[first.name])
             self._strided = self._make_strided()
         return self._strided
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
+from time import monotonic
 from typing import Any, Literal, TypeAlias, overload
 
 from codegen.compiler import USUAL, Toolchain, toolchain, using
@@ -15,11 +17,15 @@ from poly.ir.budget import CALL, limited
 from poly.ir.nest import Nest, checked_nest, difference
 from poly.kernel import Kernel, c_kernel, checked
 from poly.machine.target import Backend, parse
+from poly.names import check_sizes_meant
 from poly.opencl_kernel import OpenCLKernel, opencl_kernel
 from poly.records.followed import check_source, recorded, refuse
 from poly.schedules.schedule import Schedule
 
+logger = logging.getLogger("poly.compile")
+
 CTarget: TypeAlias = Literal["c", "c:avx512", "c:avx2", "c:neon", "c:portable"]
+OpenCLTarget: TypeAlias = Literal["opencl", "opencl:cpu", "opencl:gpu"]
 
 
 @overload
@@ -35,6 +41,21 @@ def compile_nest(
     flags: Sequence[str] = (),
     **more: int,
 ) -> Kernel: ...
+
+
+@overload
+def compile_nest(
+    nest: Nest,
+    *,
+    schedule: Schedule | None = None,
+    target: OpenCLTarget,
+    threads: int | None = None,
+    sizes: Mapping[str, int] | None = None,
+    records: bool = True,
+    compiler: str | Sequence[str] | None = None,
+    flags: Sequence[str] = (),
+    **more: int,
+) -> OpenCLKernel: ...
 
 
 @overload
@@ -91,6 +112,7 @@ def compile_nest(
     fixed = checked_sizes(sizes, more)
     kept = checked_flag("records", records)
     checked_nest(nest)
+    check_sizes_meant(more, nest.open_or_fixed, compile_nest)
     if schedule is not None:
         if not isinstance(schedule, Schedule):
             raise ScheduleError(f"{shown(schedule)} is no schedule. Make one with poly.schedule({nest.name}).")
@@ -99,9 +121,12 @@ def compile_nest(
     if fixed:
         nest = nest.with_sizes(fixed)
         schedule = schedule.on(nest) if schedule else None
+    began = monotonic()
     with using(checked_toolchain(wanted, compiler, flags)):
         found = _from_record(nest, wanted, count) if kept and schedule is None else None
-        return found or _kernel(nest, wanted, count, schedule)
+        kernel = found or _kernel(nest, wanted, count, schedule)
+    logger.info("%r in %.0f ms; schedule: %s", kernel, 1e3 * (monotonic() - began), kernel.origin)
+    return kernel
 
 
 def checked_toolchain(target: Backend, compiler: Any, flags: Any) -> Toolchain:

@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from codegen.call import Caller, Otherwise, Pool
+    from codegen.clock import Timed
     from codegen.program import Threading
+    from poly.timing.benchmark import Benchmark
 
 
 @dataclass(frozen=True, repr=False)
@@ -52,9 +54,6 @@ class Kernel(Scheduled):
     _strided: bool = False
     toolchain: Toolchain = USUAL
     """The compiler and the flags that the caller chose."""
-
-    def __repr__(self) -> str:
-        return f"<kernel {self.nest.name}({', '.join(map(str, self.nest.arguments))}) for {self.isa.name}>"
 
     def __call__(self, *arguments: Any, **keywords: Any) -> None:
         if keywords:
@@ -122,6 +121,33 @@ class Kernel(Scheduled):
         if self._index_reads:
             self._check_indices(arrays, sizes)
         return c_arguments(self.signature, self._library, arrays, self._checked(threads), **sizes)
+
+    def benchmark(self, *arrays: Any, threads: int | None = None, seconds: float = 2.0, **sizes: int) -> Benchmark:
+        """Measure calls with these arguments, for up to `seconds`; `print` shows the result.
+
+        The arrays are used as they lie in memory, by a loop in C; calls with arrays that are not contiguous are made
+        from Python. Arrays that the nest writes are copied before, put back before each sample, and hold the same as
+        before at the end. `sizes` are those that do not follow from the arrays' shapes. Nothing is stored.
+
+        Raises:
+            ArgumentError: an argument does not fit, as in a call, or `seconds` is not positive.
+            ToolchainError: the kernel could not be built.
+        """
+        from codegen.arguments import fit
+        from codegen.clock import CFunction
+        from poly.timing.benchmark import python_timed
+        from poly.timing.kernels import KernelCall, benchmark_kernel, named
+
+        count = self._checked(threads)
+        found = fit(self.signature, named(self.signature, arrays), arrays[len(self.signature.buffers) :], sizes, True)
+        written = [found.values[buffer.name] for buffer in self.signature.outputs]
+
+        def timed() -> Timed:
+            if found.contiguous:
+                return CFunction.of(self.function, self.arguments(*arrays, threads=count, **sizes), self).timed()
+            return python_timed(lambda: self(*arrays, threads=count, **sizes))
+
+        return benchmark_kernel(self, KernelCall(found.sizes, written, timed, count), seconds)
 
     def write_header(
         self,

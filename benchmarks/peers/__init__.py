@@ -14,6 +14,7 @@ from benchmarks.peers.libxsmm import Libxsmm
 from benchmarks.peers.mkl import Mkl
 from benchmarks.peers.numpy_peer import Numpy
 from benchmarks.peers.onednn import OneDnn
+from benchmarks.peers.scipy_peer import SciPy
 from benchmarks.peers.torch_peer import Torch
 from microkernels.errors import shown
 from microkernels.plugins import load, names
@@ -21,7 +22,7 @@ from microkernels.plugins import load, names
 GROUP = "poly.peers"
 """The entry point group in which packages offer peers, each under the name for `--against`."""
 OWN: Mapping[str, Peer] = {
-    peer.name: peer for peer in (Numpy(), Mkl(), Torch(), OneDnn(), Blis(), Libxsmm(), CompiledLoops())
+    peer.name: peer for peer in (Numpy(), Mkl(), Torch(), OneDnn(), Blis(), Libxsmm(), SciPy(), CompiledLoops())
 }
 """Our peers by name."""
 

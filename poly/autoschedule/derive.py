@@ -21,6 +21,7 @@ from poly.machine.target import parse
 from poly.model.core import Target
 from poly.model.gpu_loops import gpu_loop_cost
 from poly.model.host import caches, rates
+from poly.names import check_sizes_meant
 
 
 @limited(CALL)
@@ -45,6 +46,7 @@ def space(
         ArgumentError: an invalid number of threads, or a `coarse` that is not a bool.
     """
     checked_nest(nest)
+    check_sizes_meant(more, nest.open_or_fixed, space)
     fixed = checked_sizes(sizes, more)
     thin = checked_flag("coarse", coarse)
     goal = parse(target)

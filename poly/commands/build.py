@@ -9,9 +9,9 @@ import click
 
 from codegen.program import Threading
 from microkernels.isa import ISAS
-from poly.commands.header import check_names, kernels_of, parse_isas, parse_special
+from poly.commands.header import kernels_of, parse_isas, parse_special
 from poly.commands.nestfile import open_nests
-from poly.commands.options import compiler_option, flags_option, size_option
+from poly.commands.options import check_open_sizes, compiler_option, flags_option, size_option
 from poly.embed.build import write_package
 from poly.machine.target import checked_threads
 
@@ -76,9 +76,10 @@ def command(
     python -c 'import gemm; help(gemm)'
     """
     opened = open_nests(nests)
-    check_names(opened, [sizes, *special])
+    for given in (sizes, *special):
+        check_open_sizes(nests, opened.nests, given)
     count = 1 if threads == "none" else checked_threads(cores)
-    kernels = [kernel for nest in opened.nests for kernel in kernels_of(nest, sizes, special, tuned, count)]
+    kernels = [kernel for nest in opened.nests for kernel in kernels_of(nest, sizes, None, special, tuned, count)]
     wanted = name or (opened.nests[0].name if len(opened.nests) == 1 else opened.sources[0].stem)
     made = write_package(
         output,

@@ -17,7 +17,7 @@ from poly.embed.naming import check_arguments, checked_prefix, function_names
 from poly.errors import SpecError
 from poly.machine import machine
 from poly.scheduled import Scheduled
-from poly.version import __version__
+from poly.version import RELEASE
 
 if TYPE_CHECKING:
     from codegen.package import Header
@@ -79,7 +79,7 @@ def make(
         check_arguments(group.base.nest, own)
     most = 1 if way == "none" else None
     routines = tuple(routine(group, name, own, chosen, most, compact) for group, name in zip(found, names, strict=True))
-    return Header(own, routines, chosen, way, __version__, machine().cpu)
+    return Header(own, routines, chosen, way, RELEASE, machine().cpu)
 
 
 def listed(kernels: Scheduled | Iterable[Scheduled]) -> list[Scheduled]:

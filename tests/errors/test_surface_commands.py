@@ -10,7 +10,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from poly import commands
+from poly.commands import machine as machine_command
 from poly.machine import Bandwidth, Measured, Peak
+from poly.report import content
 from poly.tuning import session
 
 pytestmark = pytest.mark.slow
@@ -34,8 +36,9 @@ STATUSES = {0, 1, 2}
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory with a nest's file; nothing is measured."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(commands.machine, "measured", lambda machine, anew: RATES)
+    monkeypatch.setattr(machine_command, "measured", lambda machine, anew: RATES)
     monkeypatch.setattr(session._Session, "run", refuse)
+    monkeypatch.setattr(content, "measured", lambda machine: RATES)
     (tmp_path / "good.py").write_text(NEST)
     return tmp_path
 
@@ -111,6 +114,11 @@ PLACES: dict[str, Callable[[str], tuple[str, ...]]] = {
     **{
         f"show {option}": lambda odd, option=option: ("show", GOOD, option, odd)
         for option in ("--size", "--target", "--threads", "--steps")
+    },
+    "report": lambda odd: ("report", odd, "-o", "made.html"),
+    **{
+        f"report {option}": lambda odd, option=option: ("report", GOOD, "--no-measure", option, odd)
+        for option in ("-o", "--plot", "--loops", "--at")
     },
     "header": lambda odd: ("header", odd, "-o", "made.h"),
     "header's file": lambda odd: ("header", GOOD, "--isa", "portable", "-o", odd),

@@ -100,7 +100,11 @@ def test_wrong_shape_or_rank() -> None:
 def test_read_only_output(call: Caller, arrays: Arrays) -> None:
     a, b, c = arrays
     c.flags.writeable = False
-    refused(call, (a, b, c), "C is read-only, and the kernel writes it. Remedy: pass a copy, C.copy()")
+    refused(
+        call,
+        (a, b, c),
+        "C is read-only, and the kernel writes it. Remedy: work = C.copy(), pass work, and take the results from it",
+    )
     a.flags.writeable = False
     call(a, b, c.copy())
 
@@ -128,7 +132,7 @@ def test_not_contiguous(call: Caller, arrays: Arrays) -> None:
         call,
         (a, b, wide[:, ::2]),
         "C is not contiguous: shape (8, 8), strides (64, 8) bytes. "
-        "Remedy: np.ascontiguousarray(C), and copy it back after the call: C[...] = it",
+        "Remedy: work = np.ascontiguousarray(C), and copy it back after the call: C[...] = work",
     )
     assert not wide.any()
 
