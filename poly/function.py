@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from functools import partial, update_wrapper
 from numbers import Integral
@@ -143,8 +144,10 @@ class Function(Nest):
         """The same for a call that does not fit the kernel of the call before, which has `usual` threads."""
         from codegen.call import MISSING
 
-        if threads.__class__ is int and threads == usual and not keywords:
-            served = self._forms.get((*[getattr(value, "shape", None) for value in values], *extra))
+        if threads.__class__ is int and threads == usual and not keywords and not extra:
+            served = None
+            with suppress(TypeError):  # a shape that is not hashable
+                served = self._forms.get(tuple([getattr(value, "shape", None) for value in values]))
             if served is not None:
                 self._next[0] = served.next
                 served.kernel(*values)

@@ -102,7 +102,7 @@ class Routine:
         self.name, self.arguments, self.sizes, self.solved, self.fixed = name, arguments, sizes, solved, fixed
         self.library, self.threaded = library, threaded
         self.given = [size for size in sizes if size not in {one.name for one in solved}]
-        self._scope: dict[str, Any] = {"__builtins__": {}}
+        self._codes: dict[str, Any] = {}
         types: list[Any] = [ctypes.c_int64] * len(sizes)
         for one in arguments:
             plain = np.ctypeslib.as_ctypes_type(np.dtype(one.dtype))
@@ -189,7 +189,11 @@ class Routine:
         return sizes
 
     def _value(self, text: str, sizes: Mapping[str, int]) -> int:
-        return int(eval(text, self._scope, dict(sizes)))  # the text is this package's own
+        if text in sizes:  # most extents are a size
+            return sizes[text]
+        if text not in self._codes:
+            self._codes[text] = compile(text, text, "eval")  # the text is this package's own
+        return int(eval(self._codes[text], {"__builtins__": {}}, dict(sizes)))
 
     def _check(self, one: Argument, array: Any, sizes: Mapping[str, int]) -> None:
         """Refuse another shape, and gaps that the kernel does not take."""
@@ -198,9 +202,11 @@ class Routine:
             known = ", ".join(f"{name} = {sizes[name]}" for name in (*self.fixed, *self.sizes))
             because = f": it is {one.text}, and {known}" if known else ""
             raise ArgumentError(f"{one.name} has shape {array.shape}; expected {expected}{because}")
+        if array.flags.c_contiguous:
+            return
         whole = all(stride >= 0 and stride % array.itemsize == 0 for stride in array.strides)
         rows = array.ndim == 0 or array.shape[-1] <= 1 or array.strides[-1] == array.itemsize
-        if array.flags.c_contiguous or (array.size and one.strides and whole and rows):
+        if array.size and one.strides and whole and rows:
             return
         back = f", and copy it back after the call: {one.name}[...] = it" if one.written else ""
         raise ArgumentError(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.clock import python_timed
 from benchmarks.contender import Contender
 from benchmarks.problems.matmul import Matmul
+from poly.timing.benchmark import python_timed
 
 
 class Tensordot:
