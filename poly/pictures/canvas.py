@@ -10,7 +10,7 @@ from matplotlib import patches, path, patheffects, text
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 
-from poly.pictures.scene import Dot, Rectangle, Scene, Shape, Stroke, Text, end, middle, tip
+from poly.pictures.scene import Caption, Dot, Rectangle, Scene, Shape, Stroke, end, middle, tip
 from poly.pictures.style import DARK_SHADES, rules
 
 Look = dict[str, str]
@@ -58,7 +58,7 @@ def _artists(shape: Shape, looks: dict[str, Look]) -> Iterator[Artist]:
             stroke = _stroke(looks[shape.kind])
             where = (shape.x, shape.y)
             yield patches.FancyBboxPatch(where, shape.width, shape.height, boxstyle=style, fill=False, **stroke)
-        case Text():
+        case Caption():
             yield _text(shape, looks)
 
 
@@ -71,7 +71,7 @@ def _dot(dot: Dot, looks: dict[str, Look]) -> Iterator[Artist]:
         yield text.Text(*spot, str(dot.turns[0] + 1), color=ink, size=10, ha="center", va="center", zorder=4)
 
 
-def _text(shape: Text, looks: dict[str, Look]) -> Artist:
+def _text(shape: Caption, looks: dict[str, Look]) -> Artist:
     look = looks["text"] | looks[shape.kind]
     size = re.search(r"(\d+)px", look.get("font-size", look["font"]))
     halo = [patheffects.withStroke(linewidth=3, foreground=looks["strong"]["fill"])]

@@ -13,7 +13,7 @@ from itertools import pairwise
 from math import gcd
 from textwrap import wrap
 
-from poly.pictures.scene import Dot, Rectangle, Scene, Shape, Stroke, Text, moved, shade
+from poly.pictures.scene import Caption, Dot, Rectangle, Scene, Shape, Stroke, moved, shade
 
 CELL, RADIUS, MARGIN, TITLE, GAP = 34.0, 11.0, 30.0, 24.0, 10.0
 """Pixels: from one iteration to the next, of a dot, around a panel, of its title, and between panels."""
@@ -142,19 +142,19 @@ class _Grid:
         """The title, the names of the axes, and the values along them."""
         panel, (x, y) = self.panel, self.spot(Place(0, self.rows.start, self.columns.start))
         edge = self.top + TITLE + 10
-        yield Text(self.left + 8, self.top + 16, panel.title, "title")
+        yield Caption(self.left + 8, self.top + 16, panel.title, "title")
         if panel.across:
-            yield Text(self.left + self.margin - 4, edge, f"{panel.across} →", "axis")
+            yield Caption(self.left + self.margin - 4, edge, f"{panel.across} →", "axis")
         if panel.down:
-            yield Text(self.left + 6, edge, f"{panel.down} ↓", "axis")
+            yield Caption(self.left + 6, edge, f"{panel.down} ↓", "axis")
         if panel.across:
             for column in self.columns:
                 at = x + self.cell * (column - self.columns.start)
-                yield Text(at, y - self.radius - 5, str(column), "tick", "middle")
+                yield Caption(at, y - self.radius - 5, str(column), "tick", "middle")
         for row in self.rows if panel.down or panel.rows else ():
             name = panel.rows[row] if panel.rows else str(row)
             down = y + self.cell * (row - self.rows.start) + 3
-            yield Text(x - self.radius - 6, down, name, "tick", "end")
+            yield Caption(x - self.radius - 6, down, name, "tick", "end")
 
 
 def _grid(lattice: Lattice, number: int, places: Sequence[Place], full: float | None) -> _Grid:
@@ -209,14 +209,14 @@ def _arrows(lattice: Lattice, grids: Sequence[_Grid]) -> Iterator[Stroke]:
 
 def with_notes(scene: Scene, title: str, notes: Sequence[str], legend: Mapping[str, str]) -> Scene:
     """The scene with a title above it, a legend of the kinds of its lines, and notes below it."""
-    shapes = [Text(8, 16, title, "title"), *moved(scene, 0, 22)]
+    shapes = [Caption(8, 16, title, "title"), *moved(scene, 0, 22)]
     y, x = scene.height + 34, 8.0
     for kind, words in legend.items():
         shapes += [Stroke(x, y - 4, x + 26, y - 4, kind, arrow=kind not in ("next", "jump", "tile", "block"))]
-        shapes += [Text(x + 32, y, words, "tick")]
+        shapes += [Caption(x + 32, y, words, "tick")]
         y += 15
     for line in (line for note in notes for line in wrap(note, NOTE)):
-        shapes += [Text(x, y, line, "tick")]
+        shapes += [Caption(x, y, line, "tick")]
         y += 13
     widths = [LETTER * len(title), *(5.0 * min(len(note), NOTE) for note in notes)]
     return Scene(max(scene.width, *widths) + 12, y, tuple(shapes), scene.label)

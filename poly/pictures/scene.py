@@ -53,7 +53,7 @@ class Rectangle:
 
 
 @dataclass(frozen=True)
-class Text:
+class Caption:
     """A text, whose first line begins at this point unless `anchor` says `middle` or `end`."""
 
     x: float
@@ -63,7 +63,7 @@ class Text:
     anchor: str = "start"
 
 
-Shape = Dot | Stroke | Rectangle | Text
+Shape = Dot | Stroke | Rectangle | Caption
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from xml.sax.saxutils import escape, quoteattr
 
-from poly.pictures.scene import Dot, Rectangle, Scene, Shape, Stroke, Text, end, middle, tip
+from poly.pictures.scene import Caption, Dot, Rectangle, Scene, Shape, Stroke, end, middle, tip
 from poly.pictures.style import DARK_SHADES, rules
 
 
@@ -32,7 +32,7 @@ def _svg(shape: Shape) -> Iterator[str]:
         case Rectangle(x, y, width, height, kind):
             where = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
             yield f'<rect class="{kind}" {where} rx="6"{_turns(shape.turns)}/>'
-        case Text(x, y, text, kind, anchor):
+        case Caption(x, y, text, kind, anchor):
             at = "" if anchor == "start" else f' text-anchor="{anchor}"'
             yield f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}"{at}>{escape(text)}</text>'
 

@@ -21,7 +21,7 @@ from poly.pictures.instance import MOST, SmallInstance, small
 from poly.pictures.lattice import Lattice, LatticePanel, Place, drawn, with_notes
 from poly.pictures.order import legend, order
 from poly.pictures.projection import checked_loops, choices
-from poly.pictures.scene import Scene, Text
+from poly.pictures.scene import Caption, Scene
 from poly.pictures.style import PALETTE, light, with_variables
 from poly.pictures.svg import svg
 from poly.pictures.visits import blocks, pairs, visits
@@ -190,7 +190,7 @@ def test_pictures_are_whole_and_equal_in_each_format(name: str, tmp_path: Path) 
 
 
 def test_texts_are_escaped() -> None:
-    text = svg(Scene(10, 10, (Text(0, 0, '<b>&"x', "title"),), label='"<&'))
+    text = svg(Scene(10, 10, (Caption(0, 0, '<b>&"x', "title"),), label='"<&'))
     assert "<b>" not in text and ElementTree.fromstring(text).attrib["aria-label"] == '"<&'
 
 
