@@ -26,6 +26,7 @@ from benchmarks.published import record, stored
 from benchmarks.runner import Rounds
 from benchmarks.search.cli import search
 from benchmarks.workloads import WORKLOADS, selected
+from poly.commands.status import SLOWER
 from poly.machine import facts, machine, measured
 from poly.measure import process
 
@@ -39,9 +40,6 @@ LIBRARIES = "libraries"
 
 COLD = "cold"
 """A workload for the threads of C alone: the clock of a device starts when its threads are awake."""
-
-SLOWER = 3
-"""The exit status when a case is slower than before: 1 means a wrong result, and click's 2 wrong usage."""
 
 PATH = click.Path(exists=True, dir_okay=False, path_type=Path)
 FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)

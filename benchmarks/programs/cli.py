@@ -29,7 +29,6 @@ from benchmarks.progress import progress
 from benchmarks.roofline import bound
 from benchmarks.runner import Rounds
 from microkernels.dtypes import f32
-from poly.errors import PolyError
 from poly.machine import facts, machine, measured
 from poly.machine.target import parse
 from poly.measure import process
@@ -104,10 +103,7 @@ def _run(
     isa = parse(target).isa
     known = peers(isa)
     names = _chosen("peer", "--against", against, list(known))
-    try:
-        chosen = _wanted(list(cases(size)), only)
-    except PolyError as error:
-        raise click.ClickException(str(error)) from error
+    chosen = _wanted(list(cases(size)), only)
     if not chosen:
         raise click.UsageError("no program is left to measure: --suite takes a folder with the suite's C files")
     outputs.check(json_file, None)
