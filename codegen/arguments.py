@@ -6,6 +6,7 @@ This is the slow path of a call: the fast path only finds that something does no
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, cast
@@ -18,7 +19,7 @@ from codegen.integer import Affine
 from codegen.program import Buffer
 from codegen.promotion import LARGEST_INDEX
 from codegen.signature import Signature, describe
-from microkernels.errors import plain, shown
+from microkernels.errors import did_you_mean, plain, shown
 
 MOST_THREADS = 4096
 OVERLAP_WORK: Any = 1_000_000
@@ -100,7 +101,8 @@ def _check_names(signature: Signature, bound: Values, extra: Sequence[Any], keyw
     for name in keywords:
         if name not in known:
             sizes = f"; by keyword also {', '.join(signature.given)}" if signature.given else ""
-            raise ArgumentError(f"{takes}{sizes}. It has no {plain(name)}.")
+            hint = did_you_mean(name, (*known, *names, *OWN_KEYWORDS))
+            raise ArgumentError(f"{takes}{sizes}. It has no {plain(name)}.{hint}")
     untold = [size for size in signature.given if size not in keywords]
     if untold:
         raise _untold(signature, untold)
@@ -193,6 +195,7 @@ def _as_numpy(buffer: Buffer, value: Any) -> np.ndarray:
         return cast(np.ndarray, value)
     if issubclass(kind, np.ndarray):
         return np.ndarray.view(value, np.ndarray)  # a subclass may report any shape
+    _check_memory(buffer, value)
     try:
         if hasattr(kind, "__dlpack__"):
             return np.from_dlpack(value)
@@ -202,6 +205,28 @@ def _as_numpy(buffer: Buffer, value: Any) -> np.ndarray:
             f"{buffer.name} is {_kind(value)}; expected a NumPy array, {describe(buffer)}, or an object that shares "
             f"its memory by DLPack or the buffer protocol ({error}). {remedies.shared(buffer, value)}"
         ) from error
+
+
+DEVICES = {2: "CUDA", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm", 14: "oneAPI"}
+"""The devices whose memory a CPU cannot access, by their numbers in DLPack."""
+
+
+def _check_memory(buffer: Buffer, value: Any) -> None:
+    """Refuse an array of another library whose values are not in this CPU's memory as they are."""
+    back = f", and copy it back after the call: {buffer.name}.copy_(it)" if buffer.kind != "in" else ""
+    place, negated = None, False
+    with suppress(Exception):  # an object's own protocol may raise anything
+        place = DEVICES.get(int(value.__dlpack_device__()[0]))
+    with suppress(Exception):
+        negated = value.is_neg() is True
+    if place is not None:
+        where = f"on a {place} device, and the kernel runs on this CPU"
+        raise ArgumentError(f"{buffer.name} is {_kind(value)} {where}. Remedy: {buffer.name}.cpu(){back}")
+    if negated:
+        raise ArgumentError(
+            f"{buffer.name} is {_kind(value)} whose memory has its values negated. "
+            f"Remedy: {buffer.name}.resolve_neg(){back}"
+        )
 
 
 def _solve(signature: Signature, values: Values, given: Mapping[str, int]) -> dict[str, int]:

@@ -11,12 +11,10 @@ from typing import Any
 
 import click
 
-from benchmarks import outputs, report, spinning
+from benchmarks import outputs, report
 from benchmarks.case import Case
-from benchmarks.contest import Contest
-from benchmarks.issue import issue_rate
+from benchmarks.contest import Contest, in_c
 from benchmarks.ours import Poly
-from benchmarks.probe import PeakProbe
 from benchmarks.problems.program import Program
 from benchmarks.programs.compilers import FAST, TOOLCHAINS, peers
 from benchmarks.programs.gemm import gemm_case
@@ -26,10 +24,9 @@ from benchmarks.programs.polybench import SIZES
 from benchmarks.programs.polybench import cases as kernel_cases
 from benchmarks.programs.report import text
 from benchmarks.progress import progress
-from benchmarks.roofline import bound
 from benchmarks.runner import Rounds
-from microkernels.dtypes import f32
-from poly.machine import facts, machine, measured
+from poly.machine import facts, machine
+from poly.machine.calibration import at_hand
 from poly.machine.target import parse
 from poly.measure import process
 
@@ -108,16 +105,8 @@ def _run(
         raise click.UsageError("no program is left to measure: --suite takes a folder with the suite's C files")
     outputs.check(json_file, None)
     process.clear_environment()
-    rates = measured(machine())
-    contest = Contest(
-        target,
-        Poly(target, anew=True),
-        known,
-        lambda dtype, count: PeakProbe(cpus, dtype if dtype.is_float else f32, count, isa),
-        lambda case, count, peak: bound(case, count, peak, machine(), rates),
-        spinning.short,
-        issue_rate,
-    )
+    rates = at_hand(machine())
+    contest = in_c(target, rates, Poly(target, anew=True), known)
     budget = QUICK if quick else FULL
     gemm = {count: _gemm_fraction(contest, chosen, size, count, budget) for count in threads}
     plan = [(case, count) for case in chosen for count in threads]

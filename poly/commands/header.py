@@ -25,7 +25,9 @@ from poly.commands.options import (
 from poly.commands.outputs import check_file
 from poly.compilation import compile_nest
 from poly.embed import write_header
+from poly.embed.build_files import write_build_files
 from poly.embed.files import write_output
+from poly.embed.naming import checked_version
 from poly.embed.tuned import tuned_sizes
 from poly.errors import SpecError
 from poly.ir.nest import Nest
@@ -88,6 +90,19 @@ def parse_special(context: click.Context, option: click.Parameter, texts: tuple[
 @click.option("--cores", type=click.IntRange(min=1), help="Threads that the schedules assume (this machine's).")
 @click.option("--prefix", help="The prefix of every name (the nest's name, or the file's).")
 @click.option("--dense", is_flag=True, help="Arrays have no gaps between rows: the functions take no strides.")
+@click.option(
+    "--pkgconfig",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Also write a file for pkg-config into this directory.",
+)
+@click.option(
+    "--cmake",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Also write a package for CMake into this directory.",
+)
+@click.option("--version", default="1.0", show_default=True, help="The version in these files.")
 @click.option("-MD", "depends", is_flag=True, help="Also write the header's dependencies, for make or ninja.")
 @click.option(
     "-MF", "depend_file", metavar="FILE", type=click.Path(path_type=Path), help="The file for these (OUTPUT.d)."
@@ -105,6 +120,9 @@ def command(
     cores: int | None,
     prefix: str | None,
     dense: bool,
+    pkgconfig: Path | None,
+    cmake: Path | None,
+    version: str,
     depends: bool,
     depend_file: Path | None,
 ) -> None:
@@ -123,7 +141,8 @@ def command(
     check_file("-o", output)
     check_file("-MF", depend_file)
     if blas is not None:
-        if nests or sizes or steps or special or tuned or cores or dense or depends or depend_file:
+        given = nests or sizes or steps or special or tuned or cores or dense or depends or depend_file
+        if given or pkgconfig or cmake:
             raise click.UsageError("--blas goes with -o, --isa, --threads and --prefix alone.")
         write_blas(output, blas, prefix=prefix, isas=isas, threads=threads)
         return
@@ -134,13 +153,15 @@ def command(
         check_open_sizes(nests, opened.nests, given)
     check_one_nest(nests, opened.nests, steps)
     count = 1 if threads == "none" else checked_threads(cores)
-    kernels = [kernel for nest in opened.nests for kernel in _kernels(nest, sizes, steps, special, tuned, count)]
+    kernels = [kernel for nest in opened.nests for kernel in kernels_of(nest, sizes, steps, special, tuned, count)]
+    checked_version(version)
     write_header(output, kernels, prefix=prefix, isas=isas, threads=threads, dense=dense)
+    write_build_files(output, version, threads, pkgconfig, cmake)
     if depends or depend_file:
         write_output(depend_file or output.with_suffix(".d"), _rules(output, opened))
 
 
-def _kernels(
+def kernels_of(
     nest: Nest,
     sizes: dict[str, int],
     steps: GivenSteps | None,

@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 
 import click
 
+from codegen.compiler import Toolchain, toolchain
+from codegen.errors import ArgumentError
 from microkernels.errors import shown
 from poly.errors import SpecError
 from poly.ir.nest import Nest
@@ -138,3 +140,15 @@ target_option = click.option(
     "--target", default="c", show_default=True, help="C, or an OpenCL device, as for poly.compile."
 )
 threads_option = click.option("--threads", type=click.IntRange(min=1), help="Threads of a call.")
+compiler_option = click.option("--compiler", metavar="COMMAND", help="The C compiler, as clang-19.")
+flags_option = click.option(
+    "--flag", "flags", multiple=True, metavar="FLAG", help="A flag for the C compiler, as --flag=-O2; may be repeated."
+)
+
+
+def chosen_toolchain(compiler: str | None, flags: tuple[str, ...]) -> Toolchain:
+    """The toolchain of these options. Raises click's UsageError."""
+    try:
+        return toolchain(compiler, flags)
+    except ArgumentError as error:
+        raise click.UsageError(str(error)) from error

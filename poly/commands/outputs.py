@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 
 import click
 
 from poly.commands.options import Command
 from poly.embed.files import write_output
-
-FORMATS = (".png", ".svg", ".pdf")
-"""What pictures are drawn as."""
+from poly.pictures.files import FORMATS, need
 
 STDOUT = "-"
 
@@ -40,8 +37,8 @@ def check_plot(option: str, name: str | Path | None) -> None:
     check_file(option, name)
     if name is not None and Path(name).suffix not in FORMATS:
         raise click.UsageError(f"{option} {name}: the name must end in {', '.join(FORMATS)}")
-    if name is not None and find_spec("matplotlib") is None:
-        raise click.UsageError(f"{option} needs the package matplotlib: pip install 'poly-loops[bench]'")
+    if name is not None:
+        need("matplotlib", option)
 
 
 def _checked_plot(context: click.Context, option: click.Parameter, path: Path | None) -> Path | None:

@@ -16,7 +16,7 @@ from poly.commands.tables import print_table, print_text
 from poly.records import RecordFilter, Store
 from poly.records.exchange import export, merge
 from poly.records.machines import machines_of
-from poly.version import __version__
+from poly.version import RELEASE
 
 Command = Callable[..., Any]
 
@@ -113,7 +113,7 @@ def clear_records(choice: RecordFilter, number: int | None, outdated: bool, yes:
     """Remove records, and the trials of the searches that found them."""
     store = Store.open()
     machines = choice.machines if number is None else None
-    meant = RecordFilter(number, choice.nest, choice.target, machines, __version__ if outdated else None)
+    meant = RecordFilter(number, choice.nest, choice.target, machines, RELEASE if outdated else None)
     count = store.count(meant)
     if not count.problems:
         click.echo("there is nothing to remove")

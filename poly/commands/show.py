@@ -14,6 +14,8 @@ from poly.commands.nestfile import load_nest
 from poly.commands.options import (
     STEPS,
     GivenSteps,
+    compiler_option,
+    flags_option,
     nest_argument,
     nest_at,
     size_option,
@@ -24,12 +26,18 @@ from poly.commands.options import (
 from poly.commands.outputs import plot_option
 from poly.commands.tables import heading, print_text
 from poly.compilation import compile_nest
+from poly.errors import SpecError
+from poly.ir.nest import Nest
 from poly.machine import machine
 from poly.machine.calibration import kept
 from poly.machine.target import text_of
 from poly.model.host import here
+from poly.pictures.files import save
 from poly.scheduled import Scheduled
 from poly.schedules.schedule import Schedule
+
+PLOTTED = ("dependences", "schedule", "model")
+"""The parts of which there is a picture."""
 
 
 @click.command("show")
@@ -37,6 +45,8 @@ from poly.schedules.schedule import Schedule
 @size_option
 @target_option
 @threads_option
+@compiler_option
+@flags_option
 @steps_option("--steps", STEPS)
 @click.option("--dependences", "wanted", flag_value="dependences", help="Show only the dependences.")
 @click.option("--schedule", "wanted", flag_value="schedule", help="Show only the schedule's loops.")
@@ -46,25 +56,32 @@ from poly.schedules.schedule import Schedule
 @steps_option("--against", "With --model: compare with a schedule with these steps.")
 @click.option("--full", is_flag=True, help="Print the microkernels in the generated C in full.")
 @click.option("--json", "as_json", is_flag=True, help="With --model: print one JSON object.")
-@plot_option("With --model: draw the roofline (png, svg or pdf).")
+@plot_option("Draw what --dependences, --schedule or --model shows (png, svg or pdf).")
+@click.option("--loops", metavar="I,J", help="With --plot: draw iterations along these loops.")
 def command(
     nest: str,
     sizes: dict[str, int],
     target: str,
     threads: int | None,
+    compiler: str | None,
+    flags: tuple[str, ...],
     steps: GivenSteps | None,
     wanted: str | None,
     against: GivenSteps | None,
     full: bool,
     as_json: bool,
     plot: Path | None,
+    loops: str | None,
 ) -> None:
     """Show a nest, its dependences, its schedule, why that is not more parallel, and the C or OpenCL C made from it."""
-    if wanted != "model" and (against is not None or as_json or plot is not None):
-        raise click.UsageError("--against, --json and --plot go with --model.")
-    fixed = nest_at(load_nest(nest).with_sizes(sizes), {}, steps)
+    if wanted != "model" and (against is not None or as_json):
+        raise click.UsageError("--against and --json go with --model.")
+    if plot is not None and wanted not in PLOTTED:
+        raise click.UsageError(f"--plot goes with one of {', '.join(f'--{part}' for part in PLOTTED)}.")
+    opened = load_nest(nest)
+    fixed = nest_at(opened.with_sizes(sizes), {}, steps)
     given = None if steps is None else steps.schedule(fixed)
-    kernel = compile_nest(fixed, schedule=given, target=target, threads=threads)
+    kernel = compile_nest(fixed, schedule=given, target=target, threads=threads, compiler=compiler, flags=flags)
     if wanted == "model":
         _model(kernel, None if against is None else against.schedule(fixed), as_json, plot)
         return
@@ -77,6 +94,8 @@ def command(
     }
     if wanted:
         _print(wanted, parts[wanted]())
+        if plot is not None:
+            _draw(opened, kernel, wanted, loops, plot)
         return
     for title, text in parts.items():
         click.echo(f"{heading(title)}\n")
@@ -99,6 +118,19 @@ def _why_not(kernel: Scheduled) -> str:
     )
 
 
+def _draw(opened: Nest, kernel: Scheduled, wanted: str, loops: str | None, plot: Path) -> None:
+    """Draw the dependences, or the order of the schedule, on a small instance."""
+    from poly.pictures.instance import NONE_SMALL, small
+    from poly.pictures.projection import checked_loops
+    from poly.pictures.scenes import dependences_scene, order_scene
+
+    names = checked_loops(opened, loops)
+    instance = small(opened, kernel.schedule.steps)
+    if instance is None:
+        raise SpecError(f"{opened.name} can't be drawn: {NONE_SMALL}")
+    save((dependences_scene if wanted == "dependences" else order_scene)(instance, names), plot)
+
+
 def _folded(source: str, routines: str) -> str:
     """The source with one line in place of its microkernels."""
     lines = routines.count("\n") + 1
@@ -117,7 +149,8 @@ def _model(kernel: Scheduled, other: Schedule | None, as_json: bool, plot: Path 
     """The explanation of a kernel's schedule, or its comparison with another one."""
     from poly.explanation import compare, explain
     from poly.explanation.facts import comparison_facts, facts
-    from poly.explanation.plot import draw
+    from poly.pictures.levels import levels
+    from poly.pictures.roofline import roofline
 
     if kept(machine()) is None:
         click.echo("Measuring this machine's rates; this is done once.", err=True)
@@ -130,4 +163,5 @@ def _model(kernel: Scheduled, other: Schedule | None, as_json: bool, plot: Path 
         _print_explained(comparison_facts(compared) if as_json else compared)
         shown = {"first": compared.first, "second": compared.second}
     if plot is not None:
-        draw(shown, plot)
+        cpu = machine().cpu
+        save(roofline(shown, cpu) or levels(next(iter(shown.values())), cpu), plot)

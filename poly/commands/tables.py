@@ -13,7 +13,7 @@ from typing import TextIO
 
 import click
 
-from poly.machine.text import columns
+from poly.display import columns
 
 Rows = Sequence[Sequence[str]]
 

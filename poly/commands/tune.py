@@ -6,8 +6,18 @@ import json
 
 import click
 
+from codegen.compiler import using
 from poly.commands.nestfile import load_nest
-from poly.commands.options import nest_argument, parse_sizes, size_option, target_option, threads_option
+from poly.commands.options import (
+    chosen_toolchain,
+    compiler_option,
+    flags_option,
+    nest_argument,
+    parse_sizes,
+    size_option,
+    target_option,
+    threads_option,
+)
 from poly.commands.status import INTERRUPTED
 from poly.commands.tables import print_facts
 from poly.tuning.options import Options, Start
@@ -36,6 +46,8 @@ from poly.tuning.session import tuned
 )
 @target_option
 @threads_option
+@compiler_option
+@flags_option
 @click.option("--cold", is_flag=True, help="Flush the caches before each call.")
 @click.option("--seed", type=int, default=0, show_default=True, help="The seed of random choices.")
 @click.option("--no-records", is_flag=True, help="Neither read nor write the records.")
@@ -53,6 +65,8 @@ def command(
     start: Start,
     target: str,
     threads: int | None,
+    compiler: str | None,
+    flags: tuple[str, ...],
     cold: bool,
     seed: int,
     no_records: bool,
@@ -74,7 +88,8 @@ def command(
         records=not no_records,
         show=not quiet,
     )
-    tuning = tuned(load_nest(nest), options, target=target, threads=threads, sizes=sizes, at=at).tuning
+    with using(chosen_toolchain(compiler, flags)):
+        tuning = tuned(load_nest(nest), options, target=target, threads=threads, sizes=sizes, at=at).tuning
     if as_json:
         click.echo(json.dumps(tuning.facts(), indent=1))
     else:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from microkernels.dtypes import DType
 from microkernels.errors import TargetError, shown
@@ -25,6 +26,7 @@ from poly.model import Caches
 from poly.model.core import FULL, Target
 from poly.model.host import caches, here, rates
 from poly.model.schedules import predicted
+from poly.names import check_sizes_meant
 from poly.opencl_kernel import OpenCLKernel
 from poly.scheduled import Scheduled
 from poly.schedules.schedule import Schedule
@@ -53,7 +55,16 @@ def explain(
         RecordError: the store of records cannot be read.
         ToolchainError: the machine could not be measured.
     """
-    return explanation_of(subject(what, target, threads, checked_sizes(sizes, more)))
+    return explanation_of(subject(what, target, threads, sizes_of(what, sizes, more, explain)))
+
+
+def sizes_of(
+    what: Scheduled | Schedule, sizes: Mapping[str, int] | None, more: Mapping[str, int], function: Callable[..., Any]
+) -> dict[str, int]:
+    """The sizes from both arguments. Raises SpecError for a keyword that is meant for another one."""
+    if isinstance(what, Scheduled | Schedule):
+        check_sizes_meant(more, what.nest.open_or_fixed, function)
+    return checked_sizes(sizes, more)
 
 
 @dataclass(frozen=True)

@@ -19,13 +19,13 @@ from poly.autoschedule.rules.lanes import unpaid
 from poly.autoschedule.rules.microkernels import contracted, unserved
 from poly.autoschedule.rules.shapes import INNER_GUESS
 from poly.autoschedule.rules.sharing import WORTH, lacking_work
+from poly.display import time_text
 from poly.errors import ScheduleError
 from poly.ir.budget import QUESTION, TooCostly, limited
 from poly.ir.strides import extent
 from poly.ir.tree import Band, Micro, Node, bands, children, statements, walk
 from poly.model.core import Target
 from poly.schedules.schedule import Schedule
-from poly.tuning.yardstick import time_text
 
 What = Literal["parallel", "vectorised", "in a microkernel"]
 PARALLEL: What = "parallel"

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from poly.machine.description import KIB, Machine
+from poly.display import columns
+from poly.machine.description import Machine
 from poly.machine.measured import Measured, TileCosts
 
 
@@ -17,17 +18,17 @@ def facts(machine: Machine, rates: Measured) -> dict[str, Any]:
         "isa": machine.isa.name,
         "cores": machine.cores,
         "caches": [asdict(cache) for cache in machine.caches],
+        "kinds": [asdict(kind) for kind in machine.kinds],
+        "nodes": [asdict(node) for node in machine.nodes],
         **asdict(rates),
     }
 
 
-def table(machine: Machine, rates: Measured) -> Iterator[str]:
-    """The machine and its rates as lines of text with aligned columns."""
-    yield f"CPU         {machine.cpu}"
-    yield f"ISA         {machine.isa.name}: {machine.isa.registers} vectors of {machine.isa.vector_bytes} bytes"
-    yield f"cores       {machine.cores} that this process may use"
-    yield ""
-    yield from columns([("cache", "size", "ways", "line", "shared by"), *_caches(machine)])
+def table(machine: Machine, rates: Measured, design: str | None = None) -> Iterator[str]:
+    """The machine and its rates as lines of text with aligned columns; `design` is the name of the cores' design."""
+    cpu, *others = str(machine).splitlines()
+    yield f"{cpu}{f', {design}' if design else ''}"
+    yield from others
     yield ""
     threads = sorted({peak.threads for peak in rates.peaks})
     heads = [f"{count} thread{'s' if count > 1 else ''}" for count in threads]
@@ -59,35 +60,6 @@ def _tiles(costs: TileCosts) -> Iterator[str]:
     yield from columns([heads, *((f"{n} steps", *(placed[n, one] for one in classes)) for n in steps)])
     yield ""
     yield f"spread      {costs.spread:.1%} between quartiles; {costs.disturbed:.0%} of the rounds were disturbed"
-
-
-def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Rows of equal length as lines: the first column left-aligned, the others right-aligned."""
-    widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
-    for first, *others in rows:
-        cells = [first.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True))]
-        yield "  ".join(cells)
-
-
-def size_text(size: int) -> str:
-    """A number of bytes in the largest binary unit that divides it."""
-    for unit, name in ((KIB**2, "MiB"), (KIB, "KiB")):
-        if size % unit == 0:
-            return f"{size // unit} {name}"
-    return f"{size} B"
-
-
-def _caches(machine: Machine) -> list[tuple[str, ...]]:
-    return [
-        (
-            f"L{c.level}",
-            size_text(c.bytes),
-            str(c.ways),
-            str(c.line),
-            f"{c.shared_by} CPU{'s' if c.shared_by > 1 else ''}",
-        )
-        for c in machine.caches
-    ]
 
 
 def _peaks(rates: Measured, threads: Sequence[int]) -> list[tuple[str, ...]]:

@@ -26,7 +26,7 @@ def every_command(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tu
     for name in group.list_commands(context):
         command = group.get_command(context, name)
         assert command is not None
-        command = command.load() if hasattr(command, "load") else command  # one that is imported when it runs
+        command = command.load() if isinstance(command, commands.Deferred) else command
         yield (*path, name), command
         if isinstance(command, click.Group):
             yield from every_command(command, (*path, name))
