@@ -16,10 +16,8 @@ from benchmarks import history, outputs
 from benchmarks.compare import compare, text
 from benchmarks.document import Row, need_same_machine, read
 from microkernels.errors import shown
+from poly.commands.status import SLOWER
 from poly.machine import machine
-
-SLOWER = 3
-"""The exit status when a case is slower than before: 1 means a wrong result, and click's 2 wrong usage."""
 
 PATH = click.Path(exists=True, dir_okay=False, path_type=Path)
 

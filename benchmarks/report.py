@@ -186,7 +186,7 @@ def rich_table(lines: Sequence[ResultLine]) -> Any:
     from rich.table import Table
 
     table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
-    table.add_column("", no_wrap=True, min_width=12)
+    table.add_column("", min_width=12)  # long names are continued below, and nothing is cut
     for column in ("type", "thr", "GFLOP/s", "peak%", "bound%"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("best peer", no_wrap=True)

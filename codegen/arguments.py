@@ -152,13 +152,15 @@ def _number(buffer: Buffer, value: Any) -> Any:
         value = value[()]
     if buffer.dtype.is_float:
         if not isinstance(value, Real):
-            raise ArgumentError(f"{buffer.name} must be a number ({buffer.dtype.name}); got {_kind(value)}")
+            problem = f"{buffer.name} must be a number ({buffer.dtype.name}); got {_kind(value)}"
+            raise ArgumentError(problem + remedies.as_number(buffer, value))
         try:
             return float(value)
         except OverflowError:
             raise ArgumentError(f"{buffer.name} = {shown(value)} does not fit in {buffer.dtype.name}") from None
     if not isinstance(value, int | np.integer):
-        raise ArgumentError(f"{buffer.name} must be an integer ({buffer.dtype.name}); got {_kind(value)}")
+        problem = f"{buffer.name} must be an integer ({buffer.dtype.name}); got {_kind(value)}"
+        raise ArgumentError(problem + remedies.as_number(buffer, value))
     limits = np.iinfo(buffer.dtype.numpy_name)
     if not limits.min <= value <= limits.max:
         raise ArgumentError(f"{buffer.name} = {shown(value)} does not fit in {buffer.dtype.name}")

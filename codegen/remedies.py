@@ -62,6 +62,11 @@ def shared(buffer: Buffer, value: Any) -> str:
     return f"Remedy: {buffer.name} = {_to_numpy(buffer)} before the call; the results are then in it"
 
 
+def as_number(buffer: Buffer, value: Any) -> str:
+    """The remedy for an array of one element in place of a number; empty for anything else."""
+    return f". Remedy: {buffer.name}.item()" if isinstance(value, np.ndarray) and value.size == 1 else ""
+
+
 def is_torch(value: Any) -> bool:
     """Whether a value is a tensor of PyTorch, which need not be imported for that."""
     return type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "requires_grad")

@@ -25,7 +25,6 @@ from benchmarks.programs.polybench import cases as kernel_cases
 from benchmarks.programs.report import text
 from benchmarks.progress import progress
 from benchmarks.runner import Rounds
-from poly.errors import PolyError
 from poly.machine import facts, machine
 from poly.machine.calibration import at_hand
 from poly.machine.target import parse
@@ -101,10 +100,7 @@ def _run(
     isa = parse(target).isa
     known = peers(isa)
     names = _chosen("peer", "--against", against, list(known))
-    try:
-        chosen = _wanted(list(cases(size)), only)
-    except PolyError as error:
-        raise click.ClickException(str(error)) from error
+    chosen = _wanted(list(cases(size)), only)
     if not chosen:
         raise click.UsageError("no program is left to measure: --suite takes a folder with the suite's C files")
     outputs.check(json_file, None)

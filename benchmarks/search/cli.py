@@ -18,6 +18,7 @@ from benchmarks.search import making, model, model_report, origins, picture, pro
 from benchmarks.search.problems import chosen, sampled, whole
 from benchmarks.search.tvm_peer import Tvm
 from microkernels.isa import ISA, parse_target
+from poly.commands.status import INTERRUPTED
 from poly.errors import PolyError, SearchError
 from poly.machine import machine, text
 from poly.measure import process
@@ -143,7 +144,8 @@ def _measure(problems: tuple[str, ...], data: Path, quick: bool, isa: ISA) -> No
     try:
         maker.make(cases, making.QUICK if quick else making.WHOLE)
     except KeyboardInterrupt:
-        sys.exit("stopped; the same call goes on from here")
+        _tell("Stopped; the same call goes on from here.")
+        sys.exit(INTERRUPTED)
 
 
 def _tell(line: str) -> None:

@@ -71,7 +71,7 @@ def command(
     Its functions need NumPy alone, and run the best kernel for the CPU that they find.
 
     \b
-    poly build gemm.py -o package             package/gemm/, and package/gemm-1.0-….whl
+    poly build gemm.py -o package    package/gemm/, and package/gemm-1.0-….whl
     pip install package/gemm-1.0-….whl
     python -c 'import gemm; help(gemm)'
     """

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from textwrap import TextWrapper
-from typing import Any
+from typing import TextIO
 
 import click
 
@@ -20,11 +20,11 @@ Rows = Sequence[Sequence[str]]
 GAP = "  "
 """Between two columns."""
 
-LABEL = re.compile(r"\s*(?:\S+\s{2,})?")
-"""What precedes the text of a line: its indentation, and a label in a column of its own."""
+COLUMN = re.compile(r"^\s+|\s{2,}")
+"""What precedes the text of a line: its indentation, and gaps behind labels in columns of their own."""
 
 
-def print_table(head: Sequence[str], rows: Rows, out: Any = None) -> None:
+def print_table(head: Sequence[str], rows: Rows, out: TextIO | None = None) -> None:
     """Print rows below their headings; the first column is left-aligned, the others are right-aligned."""
     lines = table_lines(head, rows, terminal_width(out))
     click.echo(heading(next(lines), out), file=out)
@@ -32,9 +32,10 @@ def print_table(head: Sequence[str], rows: Rows, out: Any = None) -> None:
         click.echo(line, file=out)
 
 
-def heading(text: str, out: Any = None) -> str:
+def heading(text: str, out: TextIO | None = None) -> str:
     """A heading in bold, where that is possible and wanted."""
-    return click.style(text, bold=True) if _with_styles(out) else text
+    plain = os.environ.get("NO_COLOR") or not (out or sys.stdout).isatty()
+    return text if plain else click.style(text, bold=True)
 
 
 def print_facts(rows: Sequence[tuple[str, str]], indent: str = "") -> None:
@@ -49,13 +50,9 @@ def print_text(text: str) -> None:
         click.echo("\n".join(text_lines(line, terminal_width())))
 
 
-def terminal_width(out: Any = None) -> int | None:
-    """The columns of the terminal that `out`, or standard output, is; None for a file or a pipe."""
+def terminal_width(out: TextIO | None = None) -> int | None:
+    """The columns of the terminal that is written to; None for a file or a pipe, whose lines have no limit."""
     return shutil.get_terminal_size().columns if (out or sys.stdout).isatty() else None
-
-
-def _with_styles(out: Any) -> bool:
-    return (out or sys.stdout).isatty() and not os.environ.get("NO_COLOR")
 
 
 def table_lines(head: Sequence[str], rows: Rows, width: int | None) -> Iterator[str]:
@@ -106,12 +103,12 @@ def fact_lines(rows: Sequence[tuple[str, str]], width: int | None, indent: str =
 def text_lines(text: str, width: int | None, start: str = "") -> list[str]:
     """One line of text in whole words; what does not fit in the width is continued below it.
 
-    Where the text is a label and a text in two columns, it is continued below the latter.
+    Where labels precede the text in columns of their own, it is continued below the text.
     """
     if width is None or len(start) + len(text) <= width:
         return [f"{start}{text}".rstrip()]
-    label = LABEL.match(text)
-    first = label.group() if label and len(label.group()) < width // 2 else ""
+    ends = (gap.end() for gap in COLUMN.finditer(text.rstrip()))
+    first = text[: max((end for end in ends if end < width // 2), default=0)]
     wrapper = TextWrapper(
         width,
         initial_indent=start + first,

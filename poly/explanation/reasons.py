@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import Literal
 
@@ -20,6 +21,7 @@ from poly.autoschedule.rules.shapes import INNER_GUESS
 from poly.autoschedule.rules.sharing import WORTH, lacking_work
 from poly.display import time_text
 from poly.errors import ScheduleError
+from poly.ir.budget import QUESTION, TooCostly, limited
 from poly.ir.strides import extent
 from poly.ir.tree import Band, Micro, Node, bands, children, statements, walk
 from poly.model.core import Target
@@ -41,6 +43,7 @@ Cause = Literal[
     "form",
     "model",
     "rule",
+    "cost",
 ]
 """Kinds of reasons: the model decides what is legal and pays in general."""
 
@@ -96,9 +99,9 @@ class _Asked:
         if isinstance(node, Band):
             inside = (*above, node)
             if not node.parallel:
-                yield self._parallel(node, above)
+                yield _answer(node.name, PARALLEL, partial(self._parallel, node, above))
             if not node.vectorize:
-                yield self._vectorised(node)
+                yield _answer(node.name, VECTORISED, partial(self._vectorised, node))
         for child in children(node):
             yield from self.of_loops(child, inside)
 
@@ -161,12 +164,13 @@ class _Asked:
         computed = {name for node in kernels for name in (node.statement, node.initial)}
         for name in dict.fromkeys(statements(self.made.tree)):
             if name not in computed:
-                statement = self.made.nest.statement(name)
-                why = unserved(self.made.nest, statement, self.target)
-                if why is not None:
-                    yield Reason(name, KERNEL, "form", why)
-                else:
-                    yield self._by_the_model(name, KERNEL, lambda: contracted(self.made.nest, self.target))
+                yield _answer(name, KERNEL, partial(self._in_no_kernel, name))
+
+    def _in_no_kernel(self, name: str) -> Reason:
+        why = unserved(self.made.nest, self.made.nest.statement(name), self.target)
+        if why is not None:
+            return Reason(name, KERNEL, "form", why)
+        return self._by_the_model(name, KERNEL, lambda: contracted(self.made.nest, self.target))
 
     def _by_the_model(self, subject: str, what: What, change: Callable[[], Schedule]) -> Reason:
         """The reason where the change is possible: the times that the model expects."""
@@ -179,3 +183,12 @@ class _Asked:
         if then < now:
             return Reason(subject, what, "rule", f"no rule did so in this schedule; {text}", seconds=(now, then))
         return Reason(subject, what, "model", f"it could be, but {text}", seconds=(now, then))
+
+
+def _answer(subject: str, what: What, ask: Callable[[], Reason]) -> Reason:
+    """The reason, if finding it takes no more work than any other question."""
+    try:
+        with limited(QUESTION, reserve=50):  # the other questions and figures take the same budget
+            return ask()
+    except TooCostly:
+        return Reason(subject, what, "cost", "it takes too much work to find out")

@@ -182,6 +182,20 @@ def test_two_outputs_in_one_memory_are_no_case_for_a_copy() -> None:
         both(*[np.zeros(3, np.float32)] * 2)
 
 
+@poly.nest
+def scale(a: f32, x: f32[N]):
+    for i in range(N):
+        x[i] *= a
+
+
+def test_an_array_in_place_of_a_number() -> None:
+    a, x = np.array([3.0]), np.ones(4, np.float32)
+    with pytest.raises(poly.ArgumentError, match=r"a must be a number \(f32\); got a ndarray\. Remedy: a\.item\(\)$"):
+        scale(a, x)
+    scale(a.item(), x)
+    assert (x == 3).all()
+
+
 # --- classes --------------------------------------------------------------------------------------------------------
 
 ERRORS = [

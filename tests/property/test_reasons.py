@@ -13,6 +13,7 @@ from microkernels.isa import ISAS
 from poly import f16, f32, f64, i32
 from poly.autoschedule.default import default_schedule, expectation
 from poly.autoschedule.rules.microkernels import contracted
+from poly.explanation import reasons as why
 from poly.explanation.reasons import Reason, reason_lines, reasons
 from poly.ir.nest import Nest
 from poly.ir.tree import Micro, bands, statements, walk
@@ -195,3 +196,11 @@ def test_a_schedule_of_the_users_has_reasons_too() -> None:
     found = {(reason.subject, reason.what): reason for reason in reasons(made, target(2))}
     assert found["i", "parallel"].cause == "rule" and "no rule did so" in found["i", "parallel"].text
     assert found["S1", "in a microkernel"].seconds is not None
+
+
+def test_what_takes_too_much_work_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, usual = scheduled(classic.cholesky, 1)
+    monkeypatch.setattr(why, "QUESTION", 1)
+    found = reasons(made, target(1))
+    assert [(one.subject, one.what) for one in found] == [(one.subject, one.what) for one in usual]
+    assert "cost" in {one.cause for one in found}

@@ -204,13 +204,9 @@ def test_the_steps_of_one_nest_are_for_no_other(file: Path, tmp_path: Path) -> N
     )
     status, _, err = poly("header", str(file), "-o", str(tmp_path / "a.h"), "--steps", json.dumps(STEPS))
     assert status == 2 and "has several nests (double, twice)" in err and not (tmp_path / "a.h").exists()
-    assert (
-        poly("header", f"{file}:twice", "-o", str(tmp_path / "a.h"), "--steps", json.dumps(STEPS), "--isa", "portable")[
-            0
-        ]
-        == 0
-    )
-    assert "i_tile" in (tmp_path / "a.h").read_text()
+    options = ("-o", str(tmp_path / "a.h"), "--steps", json.dumps(STEPS))
+    assert poly("header", f"{file}:twice", *options)[0] == 0
+    assert "a schedule that was given" in (tmp_path / "a.h").read_text()
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,13 @@ import io
 import random
 import string
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import click
 import pytest
 from click.testing import CliRunner
 
+from benchmarks import report
 from poly import commands
 from poly.commands import tables
 from poly.commands.style import first_sentence
@@ -104,8 +106,9 @@ def test_facts_and_lines_are_continued_below_their_text(width: int) -> None:
     assert words(" ".join(lines)) == ["label", *words(text), "other", "label", "short"]
     beside = len("  other label  ")
     assert lines[0][beside - 2 : beside].isspace() and lines[1][:beside].isspace() and not lines[1][beside].isspace()
-    below = tables.text_lines(f"OpenCL      {text}", width)
-    assert max(map(len, below)) <= width and below[1].index(below[1].strip()) == len("OpenCL      ")
+    for labels in ("OpenCL      ", "  ", "i_tile  not vectorised  "):
+        below = tables.text_lines(f"{labels}{text}", width)
+        assert max(map(len, below)) <= width and below[1].index(below[1].strip()) == len(labels)
 
 
 @pytest.mark.parametrize("plain", [False, True])
@@ -119,3 +122,19 @@ def test_a_heading_is_bold_unless_styles_are_refused(plain: bool, monkeypatch: p
     tables.print_table(["nest", "sizes"], [["[red]a", "M=1"], ["b", "M=2000"]])
     assert ("\x1b" in terminal.getvalue()) is not plain
     assert "[red]a" in terminal.getvalue() and "M=2000" in terminal.getvalue()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_benchmarks_table_cuts_no_name(width: int) -> None:
+    """Rich fits it to the terminal."""
+    console = pytest.importorskip("rich.console").Console(width=width, file=io.StringIO())
+    sizes = ("14 NHWC 1024→256 14² 1x1", "jacobi-2d 2000² x 50", "loops.py:smooth M=512 N=1024 K=2048 T=100")
+    cells = [
+        ("conv2d", size, "bf16", "128", "12345.6", "100", "100", "onednn", "12345.6", "10.00", "100!") for size in sizes
+    ]
+    lines = [SimpleNamespace(cells=lambda row=row: row, ratio=1.0) for row in cells]
+    console.print(report.rich_table(lines))
+    shown = console.file.getvalue()
+    assert "…" not in shown and max(map(len, shown.splitlines())) <= width
+    for row in cells:
+        assert all(word in words(shown) for cell in row for word in cell.split())
