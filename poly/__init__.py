@@ -30,6 +30,7 @@ from poly.kernel import Kernel
 from poly.machine import machine
 from poly.microkernel import microkernel
 from poly.opencl_kernel import OpenCLKernel
+from poly.parsed import parse
 from poly.scalar_types import f16, f32, f64, i8, i16, i32, i64, u8
 from poly.schedules.schedule import Schedule, schedule
 from poly.tune import tune
@@ -78,6 +79,7 @@ __all__ = [
     "machine",
     "microkernel",
     "nest",
+    "parse",
     "schedule",
     "sizes",
     "space",

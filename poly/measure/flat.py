@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from time import perf_counter
 
 from poly.autoschedule.derive import space
-from poly.function import einsum
+from poly.frontends.einsum import einsum
 from poly.measure.live import LiveMeasurer
 from poly.search.events import Ask
 from poly.search.significance import LEVEL, beats
