@@ -20,7 +20,7 @@ import cffi
 
 from codegen import forks, precompiled, processes
 from codegen.cache import digest, get_file, private_directory, put_file, sweep, unusable
-from codegen.compiler import find_compiler, identity, is_gcc
+from codegen.compiler import chosen, find_compiler, identity, is_gcc
 from codegen.errors import ToolchainError
 from codegen.files import temporary_name, write_file
 
@@ -41,6 +41,9 @@ FLAGS = (
 (-ffp-contract=fast), unless a nest's sums keep their order. Without errno and floating-point traps, a square root is
 one instruction and a select needs no branch. A library calls its own functions (-Bsymbolic) even if a kernel has the
 name of a C function, such as `index`."""
+
+OPENMP = ("-fopenmp", "-Wl,-z,nodelete")
+"""The flags of a library with threads. It stays loaded, since they sleep in code that is otherwise unloaded with it."""
 
 
 @dataclass(frozen=True)
@@ -102,12 +105,13 @@ def build(
 ) -> Path:
     """The shared library for a C text, from the cache if it is there; `flags` follow FLAGS, `-l…` the source.
 
-    The text is written beside it with the suffix `.c`. Processes that build the same library at the same time each
-    write a temporary file and rename it into place. A library not worth keeping goes into the caller's `directory`.
+    Those of the call's toolchain come last. The text is written beside it with the suffix `.c`. Processes that build
+    the same library at the same time each write a temporary file and rename it into place. A library not worth keeping
+    goes into the caller's `directory`.
 
     Raises ToolchainError, also if the compiler takes longer than `seconds`.
     """
-    compiler = find_compiler()
+    compiler, flags = find_compiler(), (*flags, *chosen().flags)
     lasting = directory is None
     every = (*every_flag(seconds), *_options(flags))
     name = digest(source, *every, *_libraries(flags), identity(compiler))
@@ -132,7 +136,7 @@ def precompile(flags: tuple[str, ...] = ()) -> None:
 
     It does nothing if the compiler cannot do so. Raises ToolchainError if there is no compiler.
     """
-    compiler = find_compiler()
+    compiler, flags = find_compiler(), (*flags, *chosen().flags)
     precompiled.make(compiler, identity(compiler), (*every_flag(), *_options(flags)))
 
 

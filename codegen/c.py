@@ -9,6 +9,7 @@ from functools import partial
 import cgen
 
 from codegen import arithmetic, elementary, lanes, style
+from codegen.build import OPENMP
 from codegen.guard import guard
 from codegen.integer import HELPERS
 from codegen.loop_ir import Run, is_threaded
@@ -136,8 +137,7 @@ def workspace_function(program: Program) -> str:
 def link_flags(program: Program, threading: Threading = "openmp") -> tuple[str, ...]:
     """The compiler flags that a program's text needs: OpenMP only if threads share a loop.
 
-    clang ignores UNFUSED with `-ffp-contract=fast`, so a text that has it needs `-ffp-contract=off` too. A library with
-    OpenMP stays loaded, since OpenMP's threads sleep in code that is otherwise unloaded with the last such library.
+    clang ignores UNFUSED with `-ffp-contract=fast`, so a text that has it needs `-ffp-contract=off` too.
     """
-    parallel = ("-fopenmp", "-Wl,-z,nodelete") if _has_openmp(program, threading) else ()
+    parallel = OPENMP if _has_openmp(program, threading) else ()
     return (*parallel, *(() if program.fused else ("-ffp-contract=off",)), "-lm")

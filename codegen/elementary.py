@@ -1,6 +1,7 @@
-"""exp, tanh, sqrt, floor and ceil as C functions that a compiler can vectorise, on any CPU; others from C's library.
+"""exp, log, tanh, erf, pow, sqrt, floor and ceil as C functions that a compiler can vectorise, on any CPU.
 
-Their errors, over all arguments, are below 1.2 units in the last place for exp and tanh, and sqrt is correctly rounded.
+sin, cos, and pow in f64 are those of C's library. Errors, over all arguments, are below 1.2 units in the last place for
+exp, log, tanh, erf and pow in f32; sqrt is correctly rounded.
 NaN stays NaN, exp overflows to infinity and underflows through subnormal numbers to 0, exp(0) is 1, tanh is odd.
 Scalar loops call the same functions, so the end of a row has the same results as its vectors.
 
@@ -10,6 +11,13 @@ ln 2 is split in two, so that n times its first part is exact.
 
 `tanh(x)` for |x| < 0.8 is Lambert's continued fraction x/(1 + z/(3 + z/(5 + …))), z = x^2, ended at 9 (f32) and 17
 (f64), with relative errors of 7.9e-9 and 5.6e-19; beyond, it is 1 - 2/(e^2x + 1). The two forms share one division.
+
+`log(x) = n ln 2 + log(1 + f)` with 1 + f from sqrt(1/2) to sqrt(2), and log(1 + f) = 2s + s*z*q(z), s = f/(2 + f),
+z = s^2, added as Sun's fdlibm adds it: f is exact, and what is added to it is small. q interpolates, with errors of
+2.8e-9 and 4.7e-18. log(0) is -infinity, and of negative numbers NaN. `pow(x, y)` in f32 is e^(y log |x|) in f64.
+
+`erf(x)` up to 1 is x + x*p(x^2), with errors of 1.4e-9 and 2.0e-17; beyond, it is 1 - e^-(x^2) t(v), where t is a
+polynomial in v = (x - centre)/(x + 2), with absolute errors of 2.5e-9 and 7.2e-18, until it rounds to 1.
 """
 
 from __future__ import annotations
@@ -17,7 +25,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from codegen.expr import FUNCTIONS
 from codegen.macros import ROOTS, WRAPS
 from codegen.scalar import literal
 from microkernels.dtypes import DType, f32, f64
@@ -29,7 +36,8 @@ class Constants:
 
     `exp` are q's coefficients, the lowest first, evaluated in groups of `group`; `ln2` is split in two. Below `lowest`,
     exp is 0, above `highest` infinity; above `flat`, tanh is 1. `tanh` are the two polynomials of its fraction, `above`
-    and `below` in `x - x*z*above/below`. `mantissa` bits follow an exponent that is stored with `bias` added.
+    and `below` in `x - x*z*above/below`. `mantissa` bits follow an exponent that is stored with `bias` added. `log` are
+    q's coefficients, `erf` p's and `tail` t's; erf is 1 above `whole`. `root` are the bits of sqrt(1/2).
     """
 
     dtype: DType
@@ -42,6 +50,12 @@ class Constants:
     exp: tuple[float, ...]
     group: int
     tanh: tuple[tuple[int, ...], tuple[int, ...]]
+    log: tuple[float, ...]
+    root: int
+    erf: tuple[float, ...]
+    tail: tuple[float, ...]
+    centre: float
+    whole: float
 
     @property
     def name(self) -> str:
@@ -50,6 +64,10 @@ class Constants:
     @property
     def c(self) -> str:
         return self.dtype.c_name
+
+    @property
+    def largest(self) -> float:
+        return (2 - 2.0**-self.mantissa) * 2.0**self.bias
 
     @property
     def bits(self) -> str:
@@ -72,6 +90,28 @@ CONSTANTS = (
         exp=(0.5, 0.1666657702559799, 0.04166655466205065, 0.008363173074513711, 0.0013926176119927734),
         group=2,
         tanh=((315, 14), (945, 420, 15)),
+        log=(0.6666668503957586, 0.3998878056602198, 0.2957994939197279),
+        root=0x3F3504F3,
+        erf=(
+            0.12837916584835093,
+            -0.37612626666720334,
+            0.11283594715160218,
+            -0.026854212010626412,
+            0.005189087423433974,
+            -0.000801686428716587,
+            7.875875062685488e-05,
+        ),
+        tail=(
+            0.25539567631050575,
+            -0.4271859897684867,
+            0.2416582015255602,
+            -0.07896830612793473,
+            0.0037323717589395444,
+            0.006811140131085635,
+            -0.0008379754387023135,
+        ),
+        centre=2.0,
+        whole=4.0,
     ),
     Constants(
         f64,
@@ -95,11 +135,57 @@ CONSTANTS = (
         ),
         group=4,
         tanh=((11486475, 810810, 12870, 44), (34459425, 16216200, 945945, 13860, 45)),
+        log=(
+            0.666666666666667,
+            0.39999999999899505,
+            0.28571428625975487,
+            0.2222221113479508,
+            0.18182889125261723,
+            0.15331721600556042,
+            0.14616449685043406,
+        ),
+        root=0x3FE6A09E667F3BCD,
+        erf=(
+            0.1283791670955126,
+            -0.3761263890318375,
+            0.11283791670954879,
+            -0.026866170645076792,
+            0.0052239776248180145,
+            -0.000854832698083379,
+            0.0001205533111164271,
+            -1.4925595266831182e-05,
+            1.6461000484121368e-06,
+            -1.6350312701054695e-07,
+            1.4659775274047436e-08,
+            -1.1372848856791674e-09,
+            5.957176147748911e-11,
+        ),
+        tail=(
+            0.22050569220490668,
+            -0.3542749399096508,
+            0.18520377745117433,
+            -0.058999321275242905,
+            0.0046237410127983524,
+            0.004097066828908494,
+            -0.0008282026394659463,
+            -0.00048301467542364993,
+            8.981005239881979e-05,
+            8.257182726333209e-05,
+            -1.951673951606389e-06,
+            -1.500934232896183e-05,
+            -3.278034613417748e-06,
+            2.0903751327533125e-06,
+            1.325325007561017e-06,
+            -7.414673933556027e-08,
+            -2.7064822829045976e-07,
+        ),
+        centre=2.375,
+        whole=6.0,
     ),
 )
 
-OF_LIBRARY = ("log", "sin", "cos", "pow", "floor", "ceil")
-"""The functions taken from the C library; compilers know floor and ceil as instructions."""
+OF_LIBRARY = ("sin", "cos", "floor", "ceil")
+"""The functions taken from the C library in all types; compilers know floor and ceil as instructions."""
 LOG2_E = 1.4426950408889634
 SPLIT = 0.8
 """The argument at which tanh changes from the continued fraction to the exponential function."""
@@ -107,7 +193,8 @@ SPLIT = 0.8
 
 def functions() -> dict[str, str]:
     """The C functions by name, each after those that it calls."""
-    return {f"{name}_{k.name}": make(k) for k in CONSTANTS for name, make in MAKERS.items()}
+    made = {f"{name}_{k.name}": make(k) for k in CONSTANTS for name, make in MAKERS.items()}
+    return {**made, "pow_f32": POW_F32, "pow_f64": POW_F64}
 
 
 def _bits_of(k: Constants) -> str:
@@ -169,6 +256,58 @@ def _tanh(k: Constants) -> str:
 }}"""
 
 
+def _log(k: Constants) -> str:
+    """Adding `one - root` to the bits carries into the exponent from sqrt(2) up. `biased` has n as its last bits."""
+    one, scale = k.bias << k.mantissa, k.mantissa + 1
+    shift = 2.0**k.mantissa
+    return f"""{WRAPS} static inline {k.c} log_{k.name}({k.c} x)
+{{
+    const int tiny = x < {k.number(2.0 ** (1 - k.bias))};
+    const {k.bits} bits = bits_of_{k.name}(tiny ? x * {k.number(2.0**scale)} : x) + {hex(one - k.root)}u;
+    const {k.c} biased = of_bits_{k.name}((bits >> {k.mantissa}) + {hex(k.bias + k.mantissa << k.mantissa)}u);
+    const {k.c} n = biased - (tiny ? {k.number(shift + k.bias + scale)} : {k.number(shift + k.bias)});
+    const {k.c} f = of_bits_{k.name}((bits & {hex((1 << k.mantissa) - 1)}u) + {hex(k.root)}u) - {k.number(1)};
+    const {k.c} s = f / (f + {k.number(2)}), z = s * s, half = {k.number(0.5)} * f * f;
+    const {k.c} small = s * (half + z * ({_horner(k, k.log)})) + n * {k.number(k.ln2[1])};
+    const {k.c} value = n * {k.number(k.ln2[0])} - ((half - small) - f), below = x == 0 ? -({k.c})INFINITY : ({k.c})NAN;
+    return x > {k.number(k.largest)} ? x : x > 0 ? value : below;
+}}"""
+
+
+def _erf(k: Constants) -> str:
+    return f"""{WRAPS} static inline {k.c} erf_{k.name}({k.c} x)
+{{
+    const {k.bits} sign = bits_of_{k.name}(x) & (({k.bits})1 << {8 * k.dtype.size - 1});
+    const {k.c} size = of_bits_{k.name}(bits_of_{k.name}(x) ^ sign), z = size * size;
+    const {k.c} v = (size - {k.number(k.centre)}) / (size + {k.number(2)});
+    const {k.c} tail = {_horner(k, k.tail, "v")};
+    const {k.c} low = size * ({_horner(k, k.erf)}) + size, high = {k.number(1)} - exp_{k.name}(-z) * tail;
+    const {k.c} value = size < {k.number(1)} ? low : high;
+    return of_bits_{k.name}(bits_of_{k.name}(size > {k.number(k.whole)} ? {k.number(1)} : value) | sign);
+}}"""
+
+
+POW_F32 = f"""{WRAPS} static inline float pow_f32(float x, float y)
+{{
+    const uint32_t sign = bits_of_f32(x) & 0x80000000u;
+    const float size = of_bits_f32(bits_of_f32(x) ^ sign), times = of_bits_f32(bits_of_f32(y) & 0x7fffffffu);
+    const double power = exp_f64((double)y * log_f64((double)size));
+    const double near = of_bits_f64(bits_of_f64((double)y * 0.5 + 6755399441055744.0)) - 6755399441055744.0;
+    const double over = (double)y - 2.0 * near; /* what y has beyond an even integer, if it is small */
+    const int even = (times >= 16777216.0f) | (over == 0.0), odd = (!even) & ((over == 1.0) | (over == -1.0));
+    const int one = (y == 0.0f) | (x == 1.0f) | ((x == -1.0f) & (times > 3.4028235e38f));
+    const int none = (x < 0.0f) & (size <= 3.4028235e38f) & (!even) & (!odd);
+    const float value = power > 3.5e38 ? (float)INFINITY : (float)power;
+    const float result = of_bits_f32(bits_of_f32(value) | (odd ? sign : 0u));
+    return one ? 1.0f : none ? (float)NAN : result;
+}}"""
+"""x^y is a number or infinity for y an integer or x not below 0; -1 to any infinite power is 1, and so is NaN^0.
+
+The rounded product of a float and a logarithm has an error of 2^-53 times at most 104, far below a float's."""
+
+POW_F64 = "static inline double pow_f64(double x, double y) { return pow(x, y); }"
+
+
 def _reduced(k: Constants, x: str, biases: int) -> str:
     """Lines that compute n and r; `sum` has n plus `biases` times the bias in its lowest bits.
 
@@ -190,8 +329,7 @@ def _of_library(name: str) -> Callable[[Constants], str]:
 
     def make(k: Constants) -> str:
         own = name + "f" * (k.dtype == f32)
-        parameters, arguments = (f"{k.c} x, {k.c} y", "x, y") if FUNCTIONS[name] > 1 else (f"{k.c} x", "x")
-        return f"static inline {k.c} {name}_{k.name}({parameters}) {{ return {own}({arguments}); }}"
+        return f"static inline {k.c} {name}_{k.name}({k.c} x) {{ return {own}(x); }}"
 
     return make
 
@@ -213,11 +351,11 @@ def _group(k: Constants, coefficients: Sequence[float]) -> str:
     return f"({pairs[1]}) * r2 + ({pairs[0]})" if len(pairs) > 1 else pairs[0]
 
 
-def _horner(k: Constants, coefficients: Sequence[float]) -> str:
+def _horner(k: Constants, coefficients: Sequence[float], z: str = "z") -> str:
     """A polynomial in z."""
     *lower, text = map(k.number, coefficients)
     for coefficient in reversed(lower):
-        text = f"({text}) * z + {coefficient}" if "z" in text else f"{text} * z + {coefficient}"
+        text = f"({text}) * {z} + {coefficient}" if z in text else f"{text} * {z} + {coefficient}"
     return text
 
 
@@ -227,6 +365,8 @@ MAKERS = {
     "power": _power,
     "exp": _exp,
     "tanh": _tanh,
+    "log": _log,
+    "erf": _erf,
     "sqrt": _sqrt,
     **{name: _of_library(name) for name in OF_LIBRARY},
 }

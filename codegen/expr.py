@@ -11,7 +11,7 @@ from codegen.integer import PYTHON, Int, lookups
 from microkernels.dtypes import DType
 
 FUNCTIONS = {
-    "exp": 1, "log": 1, "sqrt": 1, "tanh": 1, "sin": 1, "cos": 1, "floor": 1, "ceil": 1, "abs": 1,
+    "exp": 1, "log": 1, "sqrt": 1, "tanh": 1, "erf": 1, "sin": 1, "cos": 1, "floor": 1, "ceil": 1, "abs": 1,
     "pow": 2, "min": 2, "max": 2,
 }  # fmt: skip
 """The functions that a body may call, with their number of arguments (`min`, `max`: nested for more)."""

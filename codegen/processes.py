@@ -1,14 +1,23 @@
-"""Runs other programs, mostly compilers, to completion."""
+"""Runs other programs, mostly compilers, to completion, and prepares those of ours that Python runs."""
 
 from __future__ import annotations
 
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from codegen import forks
+
+PYTHON = (sys.executable, "-P")
+"""A Python that does not import what happens to be in the working folder."""
+
+
+def with_own_path() -> dict[str, str]:
+    """The environment in which PYTHON finds the modules that this process finds."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
 
 
 def run(

@@ -291,7 +291,7 @@ def _single(value: float) -> float:
     """
     with np.errstate(over="ignore"):
         near = np.float32(value)
-    other = np.nextafter(near, np.float32(math.copysign(math.inf, value - float(near))))
+        other = np.nextafter(near, np.float32(math.copysign(math.inf, value - float(near))))
     halfway = value != float(near) and float(near) + float(other) == 2 * value
     return float(near) if halfway or math.isinf(near) else value
 

@@ -6,13 +6,24 @@ import reprlib
 from collections.abc import Iterable
 from itertools import islice
 
+PUBLIC = "poly"
+"""The module that hands on all errors, under whose name tracebacks show them and pickles find them."""
+
 
 class PolyError(Exception):
     """The base of all errors that a user can cause: a message says what is wrong, what was expected and what to do."""
 
+    __module__ = PUBLIC
 
-class TargetError(PolyError):
+
+class TargetError(PolyError, ValueError):
     """A target, an instruction set or a microkernel that does not exist, or that this CPU cannot run."""
+
+    __module__ = PUBLIC
+
+
+class PluginError(PolyError):
+    """Something that a package or a user added to poly cannot be used: which, and what is wrong with it."""
 
 
 class _Short(reprlib.Repr):

@@ -5,45 +5,50 @@
 """
 
 import logging
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from codegen.errors import ArgumentError, DeviceError, ToolchainError
-from microkernels.dtypes import DType
-from microkernels.errors import TargetError
-from poly.analysis.dependences import dependences
-from poly.compilation import compile_nest as compile
-from poly.errors import (
-    CostWarning,
-    FileError,
-    PolyError,
-    RecordError,
-    RecordWarning,
-    ScheduleError,
-    SearchError,
-    SearchWarning,
-    SpecError,
-)
-from poly.function import Function, einsum, from_c, nest, sizes
-from poly.ir.nest import Nest
-from poly.kernel import Kernel
-from poly.machine import machine
-from poly.microkernel import microkernel
-from poly.opencl_kernel import OpenCLKernel
-from poly.parsed import parse
-from poly.scalar_types import f16, f32, f64, i8, i16, i32, i64, u8
-from poly.schedules.schedule import Schedule, schedule
-from poly.tune import tune
+from poly.siblings import need_siblings
 from poly.version import __version__
 
 if TYPE_CHECKING:
+    from codegen.errors import ArgumentError, DeviceError, ToolchainError
+    from microkernels.dtypes import DType
+    from microkernels.errors import PluginError, PolyError, TargetError
+    from poly.analysis.dependences import dependences
     from poly.autoschedule.derive import space
+    from poly.compilation import compile_nest as compile
+    from poly.embed import write_header
+    from poly.embed.build import write_package
     from poly.embed.opencl import write_opencl
-    from poly.embed.write import write_header
+    from poly.errors import (
+        CostWarning,
+        FileError,
+        RecordError,
+        RecordWarning,
+        ScheduleError,
+        SearchError,
+        SearchWarning,
+        SpecError,
+    )
     from poly.explanation import compare, explain
+    from poly.function import Function, einsum, from_c, nest, sizes
+    from poly.ir.nest import Nest
+    from poly.kernel import Kernel
+    from poly.machine import machine
+    from poly.microkernel import microkernel
+    from poly.opencl_kernel import OpenCLKernel
+    from poly.parsed import parse
+    from poly.scalar_types import f16, f32, f64, i8, i16, i32, i64, u8
+    from poly.schedules.schedule import Schedule, schedule
+    from poly.timing.benchmark import Benchmark
+    from poly.tune import tune
 
 __all__ = [
     "ArgumentError",
+    "Benchmark",
     "CostWarning",
     "DType",
     "DeviceError",
@@ -52,6 +57,7 @@ __all__ = [
     "Kernel",
     "Nest",
     "OpenCLKernel",
+    "PluginError",
     "PolyError",
     "RecordError",
     "RecordWarning",
@@ -87,22 +93,52 @@ __all__ = [
     "u8",
     "write_header",
     "write_opencl",
+    "write_package",
 ]
 
 LATER = {
-    "compare": "poly.explanation",
-    "explain": "poly.explanation",
+    **dict.fromkeys(("ArgumentError", "DeviceError", "ToolchainError"), "codegen.errors"),
+    **dict.fromkeys(("f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8"), "poly.scalar_types"),
+    **dict.fromkeys(("PluginError", "PolyError", "TargetError"), "microkernels.errors"),
+    **dict.fromkeys(("CostWarning", "FileError", "RecordError", "RecordWarning", "ScheduleError"), "poly.errors"),
+    **dict.fromkeys(("SearchError", "SearchWarning", "SpecError"), "poly.errors"),
+    **dict.fromkeys(("compare", "explain"), "poly.explanation"),
+    **dict.fromkeys(("Function", "einsum", "from_c", "nest", "sizes"), "poly.function"),
+    **dict.fromkeys(("Schedule", "schedule"), "poly.schedules.schedule"),
+    "Benchmark": "poly.timing.benchmark",
+    "DType": "microkernels.dtypes",
+    "Kernel": "poly.kernel",
+    "Nest": "poly.ir.nest",
+    "OpenCLKernel": "poly.opencl_kernel",
+    "compile": "poly.compilation:compile_nest",
+    "dependences": "poly.analysis.dependences",
+    "machine": "poly.machine",
+    "microkernel": "poly.microkernel",
+    "parse": "poly.parsed",
     "space": "poly.autoschedule.derive",
+    "tune": "poly.tune",
     "write_header": "poly.embed",
     "write_opencl": "poly.embed.opencl",
+    "write_package": "poly.embed.build",
 }
-"""Names that are imported on first use, so that `import poly` stays light."""
+"""The module of each name, imported when the name is first used, so that `import poly` and `poly --help` take no time.
+
+A name that is another one there follows a colon."""
+
+
+class _Package(ModuleType):
+    """This package. A function stays what its name means when the module of the same name is imported."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (name in LATER and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
 
 
 def __getattr__(name: str) -> Any:
     if name not in LATER:
         raise AttributeError(f"module 'poly' has no attribute {name!r}")
-    globals()[name] = found = getattr(import_module(LATER[name]), name)
+    module, _, other = LATER[name].partition(":")
+    globals()[name] = found = getattr(import_module(module), other or name)
     return found
 
 
@@ -111,4 +147,6 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
+need_siblings()
+sys.modules[__name__].__class__ = _Package
 logging.getLogger("poly").addHandler(logging.NullHandler())

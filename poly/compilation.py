@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from time import monotonic
-from typing import Literal, TypeAlias, overload
+from typing import Any, Literal, TypeAlias, overload
 
+from codegen.compiler import USUAL, Toolchain, toolchain, using
+from codegen.errors import ArgumentError
 from microkernels.errors import shown
 from poly.checks import checked_flag, checked_sizes
 from poly.compiled import Basis
@@ -35,6 +37,8 @@ def compile_nest(
     threads: int | None = None,
     sizes: Mapping[str, int] | None = None,
     records: bool = True,
+    compiler: str | Sequence[str] | None = None,
+    flags: Sequence[str] = (),
     **more: int,
 ) -> Kernel: ...
 
@@ -48,6 +52,8 @@ def compile_nest(
     threads: int | None = None,
     sizes: Mapping[str, int] | None = None,
     records: bool = True,
+    compiler: str | Sequence[str] | None = None,
+    flags: Sequence[str] = (),
     **more: int,
 ) -> OpenCLKernel: ...
 
@@ -61,6 +67,8 @@ def compile_nest(
     threads: int | None = None,
     sizes: Mapping[str, int] | None = None,
     records: bool = True,
+    compiler: str | Sequence[str] | None = None,
+    flags: Sequence[str] = (),
     **more: int,
 ) -> Kernel | OpenCLKernel: ...
 
@@ -74,6 +82,8 @@ def compile_nest(
     threads: int | None = None,
     sizes: Mapping[str, int] | None = None,
     records: bool = True,
+    compiler: str | Sequence[str] | None = None,
+    flags: Sequence[str] = (),
     **more: int,
 ) -> Kernel | OpenCLKernel:
     """Compile a nest. Nothing is measured: without a schedule, the model derives one from the nest and the machine.
@@ -84,12 +94,14 @@ def compile_nest(
     `"opencl:gpu"`, or `"opencl:"` and part of the device's name. `threads` is the number of threads of a call that
     does not give its own (default: the cores that this process may use); a device uses all its compute units. If there
     is a tuning record for this nest, machine and compiler, its schedule replaces the model's, unless `records=False`;
-    `kernel.origin` and `kernel.record` say which it is. If a better schedule takes too much work to find, the loops run
-    in the order in which they are written, and a CostWarning says so.
+    `kernel.origin` and `kernel.record` say which it is. `compiler` is the C compiler's command (default: POLY_CC, CC,
+    cc, gcc or clang), and `flags` follow those that poly gives it; what is tuned with them has records of its own. If a
+    better schedule takes too much work to find, the loops run in the order in which they are written, and a CostWarning
+    says so.
 
     Raises:
         SpecError: not a nest, an unknown size, a size that is not an integer, or an access outside its array.
-        ArgumentError: an invalid number of threads, or `records` is not a boolean.
+        ArgumentError: an invalid number of threads, `records` is not a boolean, or an invalid `compiler` or `flags`.
         ScheduleError: not a schedule, a schedule for another nest or other values of its sizes, or loop bounds that
             take too much work to find.
         TargetError: an unknown target, or one that can't be used here.
@@ -110,10 +122,21 @@ def compile_nest(
         nest = nest.with_sizes(fixed)
         schedule = schedule.on(nest) if schedule else None
     began = monotonic()
-    found = _from_record(nest, wanted, count) if kept and schedule is None else None
-    kernel = found or _kernel(nest, wanted, count, schedule)
+    with using(checked_toolchain(wanted, compiler, flags)):
+        found = _from_record(nest, wanted, count) if kept and schedule is None else None
+        kernel = found or _kernel(nest, wanted, count, schedule)
     logger.info("%r in %.0f ms; schedule: %s", kernel, 1e3 * (monotonic() - began), kernel.origin)
     return kernel
+
+
+def checked_toolchain(target: Backend, compiler: Any, flags: Any) -> Toolchain:
+    """The toolchain that a caller chose, else the target's. Raises ArgumentError, also if the target is no C."""
+    made = toolchain(compiler, flags)
+    if made == USUAL and target.own is not None:
+        return target.own.toolchain()
+    if made != USUAL and target.device is not None:
+        raise ArgumentError(f"compiler and flags are for C, and the target is {target}. Leave them out.")
+    return made
 
 
 def _matched(schedule: Schedule, nest: Nest) -> Schedule:

@@ -109,7 +109,10 @@ class Function(Nest):
             ArgumentError: an argument does not fit, or a size is missing; no array has been changed.
             ToolchainError: the kernel could not be built.
         """
-        self._next[0](*arguments, **keywords)
+        if keywords:
+            self._next[0](*arguments, **keywords)
+        else:  # Python would make a dictionary
+            self._next[0](*arguments)
 
     def forget(self) -> None:
         """Forget the kernels of earlier calls, so that the next call looks at the tuning records again."""
@@ -140,6 +143,12 @@ class Function(Nest):
         """The same for a call that does not fit the kernel of the call before, which has `usual` threads."""
         from codegen.call import MISSING
 
+        if threads.__class__ is int and threads == usual and not keywords:
+            served = self._forms.get((*[getattr(value, "shape", None) for value in values], *extra))
+            if served is not None:
+                self._next[0] = served.next
+                served.kernel(*values)
+                return
         given = {name: value for name, value in keywords.items() if value is not MISSING}
         if threads.__class__ is not int or threads != usual:
             given["threads"] = threads
@@ -178,14 +187,10 @@ class Function(Nest):
 
     def _served(self, kernel: Kernel | OpenCLKernel) -> Served:
         """The kernel takes the next call if the arrays' shapes tell that it is the right one."""
-        if (
-            isinstance(kernel, OpenCLKernel)
-            or kernel.nest.sizes
-            or index_reads(self)
-            or signature(self, scratch=False).given
-        ):
+        if isinstance(kernel, OpenCLKernel) or index_reads(self) or signature(self, scratch=False).given:
             return Served(kernel, self._call)
-        return Served(kernel, caller(kernel, partial(self._call_again, kernel.threads)))
+        special = self._kernels if kernel.nest.sizes else None
+        return Served(kernel, caller(kernel, partial(self._call_again, kernel.threads), special))
 
 
 @overload
@@ -277,12 +282,18 @@ def nest(
 def einsum(subscripts: str, *, dtype: DType = f32, reassociate: bool = True, **sizes: int) -> Function:
     """An einsum as a nest: `poly.einsum("mk,kn->mn", m=512, n=512, k=512)`. It assigns the output, as NumPy's does.
 
-    With `reassociate=False`, as in `poly.nest`, products are added one by one, in the order of the letters.
+    Several operands are multiplied two at a time, in the order that the model expects to take the least time: of all
+    orders up to 10 operands, by a greedy search beyond. Give the sizes, so that the order fits them; without, all
+    indices count as equally long. With `reassociate=False`, as in `poly.nest`, the products of all operands are added
+    one by one, in the order of the letters.
 
     Raises:
         SpecError: subscripts that NumPy would refuse, or a size for a letter that is not in them.
     """
-    return _callable(_einsum(subscripts, dtype=dtype, reassociate=reassociate, **sizes))
+    from poly.model.products import pricing
+
+    price = pricing(dtype) if isinstance(dtype, DType) else None
+    return _callable(_einsum(subscripts, dtype=dtype, reassociate=reassociate, price=price, **sizes))
 
 
 def from_c(

@@ -5,6 +5,7 @@ import __future__
 
 import ast
 import linecache
+import re
 import textwrap
 from collections.abc import Mapping
 from types import CodeType, FunctionType
@@ -47,6 +48,10 @@ def parse(
     """
     source = textwrap.dedent(checked_text("text", text, FORM, SpecError)).strip("\n") + "\n"
     checked_flag("reassociate", reassociate)
+    if function is not None:
+        checked_text("function", function, "'scale'", SpecError)
+    if re.search("[\\ud800-\\udfff]", source):
+        raise SpecError("the text has characters that no file can hold (halves of UTF-16 pairs). Leave them out.")
     module: dict[str, Any] = {**DTYPES, **_checked_names(names), "__name__": "parsed"}
     file = f"<poly.parse {digest(source)[:8]}>"
     code = _compiled(source, file)

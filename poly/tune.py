@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, overload
 
 from poly.checks import checked_sizes
@@ -36,6 +36,8 @@ def tune(
     records: bool = True,
     show: bool | None = None,
     on_trial: Callable[[TrialReport], object] | None = None,
+    compiler: str | Sequence[str] | None = None,
+    flags: Sequence[str] = (),
     **more: int,
 ) -> TunedKernel: ...
 
@@ -57,6 +59,8 @@ def tune(
     records: bool = True,
     show: bool | None = None,
     on_trial: Callable[[TrialReport], object] | None = None,
+    compiler: str | Sequence[str] | None = None,
+    flags: Sequence[str] = (),
     **more: int,
 ) -> TunedOpenCLKernel: ...
 
@@ -78,6 +82,8 @@ def tune(
     records: bool = True,
     show: bool | None = None,
     on_trial: Callable[[TrialReport], object] | None = None,
+    compiler: str | Sequence[str] | None = None,
+    flags: Sequence[str] = (),
     **more: int,
 ) -> TunedKernel | TunedOpenCLKernel: ...
 
@@ -98,6 +104,8 @@ def tune(
     records: bool = True,
     show: bool | None = None,
     on_trial: Callable[[TrialReport], object] | None = None,
+    compiler: str | Sequence[str] | None = None,
+    flags: Sequence[str] = (),
     **more: int,
 ) -> TunedKernel | TunedOpenCLKernel:
     """Search for the fastest schedule of a nest by measuring, and compile it.
@@ -114,7 +122,7 @@ def tune(
         trials: the most schedules to judge.
         seconds: the time after which no further measurement begins. Without either budget the search ends when it
             expects to gain less than 1 %, and after 128 trials at the latest.
-        target, threads, sizes, more: as for `poly.compile`.
+        target, threads, sizes, more, compiler, flags: as for `poly.compile`.
         at: values for the open sizes, at which the nest is measured; the kernel serves all values.
         start: where to begin: the model's choice, or the un-optimised corner of the space.
         cold: whether caches are flushed before each call.
@@ -134,12 +142,16 @@ def tune(
         TargetError, ArgumentError, ToolchainError: as `poly.compile`; ArgumentError also for an invalid option.
         RecordError: the store of records cannot be written.
     """
+    from codegen.compiler import using
+    from poly.compilation import checked_toolchain
+    from poly.machine.target import parse
     from poly.tuning.options import Options
     from poly.tuning.session import tuned
 
     check_sizes_meant(more, checked_nest(nest).open_or_fixed, tune)
     options = Options(strategy, trials, seconds, start, cold, seed, records, show, on_trial)
-    kernel = tuned(nest, options, target=target, threads=threads, sizes=checked_sizes(sizes, more), at=at)
+    with using(checked_toolchain(parse(target), compiler, flags)):
+        kernel = tuned(nest, options, target=target, threads=threads, sizes=checked_sizes(sizes, more), at=at)
     if isinstance(nest, Function):
         nest.forget()
     if kernel.tuning.interrupted:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import subprocess
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from time import perf_counter
@@ -17,6 +16,7 @@ from benchmarks.opencl.clblast_seeds import SEEDS
 from benchmarks.opencl.clblast_space import Parameters, neighbours
 from codegen.cache import get, put
 from codegen.opencl.devices import Device
+from codegen.processes import PYTHON, with_own_path
 from microkernels.dtypes import DType
 
 VERSION = 1
@@ -98,9 +98,9 @@ def key(device: Device, dtype: DType) -> str:
 def seconds(target: str, dtype: DType, problem: str, size: int, parameters: Mapping[str, Parameters]) -> float:
     """The seconds of one choice, in a process of its own; infinite if that fails or takes too long."""
     words = [target, problem, str(size), dtype.name, json.dumps(parameters)]
-    command = [sys.executable, "-m", "benchmarks.opencl.clblast_trial", *words]
+    command = [*PYTHON, "-m", "benchmarks.opencl.clblast_trial", *words]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TRIAL)
+        done = subprocess.run(command, env=with_own_path(), capture_output=True, text=True, check=False, timeout=TRIAL)
         return float(done.stdout)
     except (subprocess.TimeoutExpired, ValueError):
         return float("inf")

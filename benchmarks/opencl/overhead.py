@@ -19,9 +19,10 @@ import poly
 from benchmarks.contender import Failed
 from benchmarks.opencl import threads
 from benchmarks.opencl.stage import Stage, launch, stage
-from benchmarks.stats import Summary, summarize
 from benchmarks.workloads import nests
+from codegen.processes import PYTHON, with_own_path
 from microkernels.dtypes import f32
+from poly.timing.summary import Summary, summarize
 
 EMPTY = "__kernel void empty(__global float *a) {}"
 ROUNDS, CALLS, SIZE = 60, 50, 8
@@ -38,9 +39,9 @@ class Overhead:
 
 def overhead(target: str, waiting: bool) -> Overhead:
     """Measure the overhead in a process of its own, waiting for each call or only for the last one. Raises Failed."""
-    command = [sys.executable, "-m", "benchmarks.opencl.overhead", target, "wait" if waiting else "go"]
+    command = [*PYTHON, "-m", "benchmarks.opencl.overhead", target, "wait" if waiting else "go"]
     with threads.kept():
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, env=with_own_path(), capture_output=True, text=True, check=False)
     try:
         empty, ours = json.loads(done.stdout)
     except ValueError:

@@ -6,7 +6,6 @@ import ctypes.util
 import functools
 import os
 import subprocess
-import sys
 from typing import Any
 
 from benchmarks.arrays import Array
@@ -15,6 +14,7 @@ from benchmarks.contender import Contender, NotInstalled
 from benchmarks.peers.cblas import CBlas, entry_points
 from benchmarks.peers.package import Package, Packaged
 from benchmarks.problems.matmul import Matmul
+from codegen.processes import PYTHON, with_own_path
 
 CHOICES = ("", "0", "3", "8")
 """Values of BLIS_ARCH_TYPE to try: BLIS's own choice, Skylake-X, Haswell, Zen (the numbers are those of BLIS 0.9)."""
@@ -79,9 +79,9 @@ def library() -> str:
 
 def seconds(path: str, choice: str) -> float:
     """The time of a 512³ product with one BLIS_ARCH_TYPE, in a process of its own; infinite if it fails."""
-    environment = {name: value for name, value in os.environ.items() if name != "BLIS_ARCH_TYPE"}
+    environment = {name: value for name, value in with_own_path().items() if name != "BLIS_ARCH_TYPE"}
     if choice:
         environment["BLIS_ARCH_TYPE"] = choice
-    command = [sys.executable, "-m", "benchmarks.peers.blis_trial", path]
+    command = [*PYTHON, "-m", "benchmarks.peers.blis_trial", path]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     return float(done.stdout) if done.returncode == 0 else float("inf")

@@ -7,7 +7,7 @@ import ctypes.util
 import os
 from pathlib import Path
 
-NO_PYOPENCL = "the package pyopencl is not installed: pip install 'poly-loops[opencl]'"
+NO_PYOPENCL = "the package pyopencl, which poly needs, is not installed: pip install pyopencl"
 CPU_REMEDY = (
     "For this CPU install PoCL, a platform that compiles for CPUs: apt install pocl-opencl-icd (Debian, Ubuntu), or "
     "conda install pocl (conda-forge). Where it is installed and not found, set OCL_ICD_VENDORS to the directory of "

@@ -40,19 +40,20 @@ BITS = {"f32": ("uint32_t", "as_uint", "float", "as_float"), "f64": ("uint64_t",
 """For a scalar type: the integer type of its size, and the functions that reinterpret its bits."""
 
 
-HALVES = {
+OF_DEVICE = {
     **{
         f"{name}_f16": f"static inline half {name}_f16(half x) {{ return {name}(x); }}"
-        for name in ("exp", "tanh", "sqrt", *elementary.OF_LIBRARY)
+        for name in ("exp", "log", "tanh", "erf", "sqrt", *elementary.OF_LIBRARY)
     },
     "pow_f16": "static inline half pow_f16(half x, half y) { return pow(x, y); }",
+    "pow_f32": "static inline float pow_f32(float x, float y) { return pow(x, y); }",
 }
-"""Functions of halves, which call the device's own."""
+"""Functions of halves, and powers of floats, which call the device's own: ours compute in double."""
 
 
 def helpers(code: str) -> str:
     """The small functions that the code calls, each after those that it calls itself."""
-    known = {**integer.HELPERS, **arithmetic.functions(), **elementary.functions(), **_bit_functions(), **HALVES}
+    known = {**integer.HELPERS, **arithmetic.functions(), **elementary.functions(), **_bit_functions(), **OF_DEVICE}
     text = lanes.helpers(code, opencl=True)
     for name, helper in reversed(known.items()):
         if re.search(rf"\b{name}\(", code + text):

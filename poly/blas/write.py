@@ -13,7 +13,7 @@ from poly.embed.files import write_output
 from poly.embed.naming import checked_prefix
 from poly.embed.write import chosen_isas
 from poly.errors import SpecError
-from poly.version import __version__
+from poly.version import RELEASE
 
 ROUTINES = ("gemm", "gemv", "syrk")
 """The available BLAS routines, each for float and double."""
@@ -46,7 +46,7 @@ def write_blas(
     target, wanted, chosen = checked_path("the path of the header", path), checked_names(names), chosen_isas(isas)
     checked_choice("threads", threads, get_args(Threading))
     made = routines(wanted, chosen, 1 if threads == "none" else 2)
-    header = Header(checked_prefix(target.stem if prefix is None else prefix), made, chosen, threads, __version__)
+    header = Header(checked_prefix(target.stem if prefix is None else prefix), made, chosen, threads, RELEASE)
     write_output(target, blas_text(header, wanted))
     return target
 

@@ -21,7 +21,7 @@ from poly.errors import SpecError
 from poly.lowering.lower import lower
 from poly.scheduled import Scheduled
 from poly.schedules.schedule import schedule
-from poly.version import __version__
+from poly.version import RELEASE
 
 if TYPE_CHECKING:
     from codegen.package.opencl.standalone import Standalone
@@ -76,5 +76,5 @@ def standalone(kernel: Scheduled) -> Standalone:
         delicate=delicate(nest),
         drifts=drifts(nest),
         notes=(note(kernel),),
-        version=__version__,
+        version=RELEASE,
     )

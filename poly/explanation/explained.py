@@ -14,6 +14,7 @@ from poly.checks import checked_sizes
 from poly.errors import SpecError
 from poly.explanation.evidence import measurement
 from poly.explanation.explanation import Explanation
+from poly.explanation.reasons import reasons
 from poly.explanation.values import Level
 from poly.ir.budget import CALL, TooCostly, limited
 from poly.ir.fixing import fix_tree
@@ -23,7 +24,7 @@ from poly.machine import Measured, machine, measured
 from poly.machine.target import Backend, parse
 from poly.model import Caches
 from poly.model.core import FULL, Target
-from poly.model.host import caches, rates
+from poly.model.host import caches, here, rates
 from poly.model.schedules import predicted
 from poly.names import check_sizes_meant
 from poly.opencl_kernel import OpenCLKernel
@@ -135,6 +136,7 @@ def _made(of: Subject, fixed: Schedule) -> Explanation:
         optimistic=optimistic(every, usable),
         prediction=prediction,
         measurement=evidence,
+        reasons=reasons(fixed, here(isa, threads)),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from poly.display import Displayed, time_text
+from poly.explanation.reasons import Reason, reason_lines
 from poly.explanation.text import loops, placements, roofline, working_sets
 from poly.explanation.values import ARITHMETIC, Level, Measurement
 from poly.model import Caches
@@ -39,6 +40,8 @@ class Explanation(Displayed):
     optimistic: Placement
     prediction: Cost | None = None
     measurement: Measurement | None = None
+    reasons: tuple[Reason, ...] = ()
+    """Why loops are not parallel or not vectorised, and why statements have no microkernel."""
     rough: bool = False
     """Whether conditions of statements were left out of all sets."""
 
@@ -77,8 +80,9 @@ class Explanation(Displayed):
             loops(self.footprints, self.caches),
             working_sets(self.reuses, self.caches),
             placements(placed),
+            ("why not", *reason_lines(self.reasons)) if self.reasons else (),
         )
-        return "\n\n".join("\n".join(section) for section in sections) + self._note()
+        return "\n\n".join(filter(None, map("\n".join, sections))) + self._note()
 
     def _title(self) -> str:
         return f"explanation of {self.schedule.nest.name} on {self.target}: bound by {self.bound}"
@@ -91,11 +95,12 @@ class Explanation(Displayed):
         nest = self.schedule.nest
         sizes = "".join(f", {name} = {value}" for name, value in nest.fixed)
         yield f"{nest.name}{sizes}, {self.threads} thread{'s' if self.threads > 1 else ''}, {self.target}"
-        for name, seconds, source in self._sources():
+        for name, seconds, source in self.sources():
             rate = f"{self.flop / seconds / 1e9:.4g} GFLOP/s" if self.flop else ""
             yield f"{name:10} {time_text(seconds):>9}  {rate:>14}  {source}"
 
-    def _sources(self) -> Iterator[tuple[str, float, str]]:
+    def sources(self) -> Iterator[tuple[str, float, str]]:
+        """The predicted, the measured and the roofline's seconds, as far as there are such, each with its source."""
         if self.prediction is not None:
             cost = self.prediction
             yield "predicted", cost.seconds, cost.shares

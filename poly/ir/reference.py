@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import math
 import operator
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -84,6 +85,7 @@ def _functions() -> dict[str, Callable[..., Any]]:
     """The functions that a nest's calls and operators stand for, and `local`, which makes a local array."""
     return {
         **{name: _real(getattr(np, name)) for name in ("exp", "log", "sqrt", "tanh", "sin", "cos", "floor", "ceil")},
+        "erf": _real(lambda value: type(value)(math.erf(value))),
         "pow": _powered, "square": lambda a: _joined(operator.mul)(a, a), "select": _selected, "divide": _divided,
         "local": _local, "index": int,
         "abs": abs, "min": _chosen(min), "max": _chosen(max),
@@ -91,7 +93,7 @@ def _functions() -> dict[str, Callable[..., Any]]:
     }  # fmt: skip
 
 
-def _real(function: np.ufunc) -> Callable[[Any], Any]:
+def _real(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """The function on a NumPy float in its own type, on a NumPy integer in float64, on a Python number as a float."""
 
     def apply(value: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,47 +13,36 @@ from microkernels import isa
 from microkernels.errors import shown
 from poly.display import Block, Cells, Displayed, columns
 from poly.machine.cores import allowed_cores, allowed_cpus
-
-KIB = 1024
+from poly.machine.topology import (
+    HEADS,
+    Cache,
+    CoreKind,
+    MemoryNode,
+    common_caches,
+    core_kinds,
+    cpu_list,
+    memory_nodes,
+    size_text,
+)
 
 LINE, PAGE = 64, 4096
 """Bytes of a cache line, and of a page."""
 
 
-@dataclass(frozen=True)
-class Cache:
-    """A data cache.
-
-    `bytes` is its total size, `line` the size of a line, `shared_by` the number of logical CPUs that share it.
-    """
-
-    level: int
-    bytes: int
-    ways: int
-    line: int
-    shared_by: int
-
-    def cells(self) -> tuple[str, ...]:
-        """The texts of a table's row."""
-        shared = f"{self.shared_by} CPU{'s' if self.shared_by > 1 else ''}"
-        return f"L{self.level}", size_text(self.bytes), str(self.ways), str(self.line), shared
-
-
-HEADS = ("cache", "size", "ways", "line", "shared by")
-"""What the cells of a cache are."""
-
-FALLBACK = (Cache(1, 32 * KIB, 8, 64, 1), Cache(2, 512 * KIB, 8, 64, 1))
-"""A lower bound for nearly every core of the last ten years, assumed if the system does not list its caches."""
-
-
 @dataclass(frozen=True, repr=False)
 class Machine(Displayed):
-    """The machine as far as this process may use it. `caches` are the data caches seen by one core, L1 first."""
+    """The machine as far as this process may use it. `caches` are the data caches seen by one core, L1 first.
+
+    Where `kinds` has cores of several kinds, `caches` are those that every core can count on. `nodes` are the memory
+    nodes of these cores.
+    """
 
     cpu: str
     isa: isa.ISA
     cores: int
     caches: tuple[Cache, ...]
+    kinds: tuple[CoreKind, ...] = ()
+    nodes: tuple[MemoryNode, ...] = ()
 
     def cache(self, level: int) -> Cache | None:
         """The cache at a level; None if the machine has none."""
@@ -85,15 +74,25 @@ class Machine(Displayed):
             ("CPU", self.cpu),
             ("ISA", f"{self.isa.name}: {self.isa.registers} vectors of {self.isa.vector_bytes} bytes"),
             ("cores", f"{self.cores} that this process may use"),
+            *(("", text) for text in self.layout()),
         ]
+
+    def layout(self) -> Iterator[str]:
+        """A text for each kind of core and each memory node, where there are several."""
+        for kind in self.kinds if len(self.kinds) > 1 else ():
+            speed = f", {kind.capacity / 1024:.0%} as fast as the fastest" if kind.capacity else ""
+            caches = ", ".join(f"L{cache.level} {size_text(cache.bytes)}" for cache in kind.caches)
+            yield f"CPUs {cpu_list(kind.cpus)}: {caches}{speed}"
+        for node in self.nodes if len(self.nodes) > 1 else ():
+            yield f"CPUs {cpu_list(node.cpus)} next to memory node {node.number}"
 
 
 @functools.cache
 def machine() -> Machine:
     """The machine that this process runs on, as it was at the first call."""
-    first = allowed_cpus()[0]
-    folder = Path(f"/sys/devices/system/cpu/cpu{first}/cache")
-    return Machine(cpu_name(), isa.host(), allowed_cores(), read_caches(folder))
+    cpus = allowed_cpus()
+    kinds = core_kinds(cpus)
+    return Machine(cpu_name(), isa.host(), allowed_cores(), common_caches(kinds), kinds, memory_nodes(cpus))
 
 
 def cpu_name(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
@@ -113,63 +112,13 @@ def cpu_name(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
     return fields.get("model name") or platform.processor() or platform.machine()
 
 
-def read_caches(folder: Path) -> tuple[Cache, ...]:
-    """The data and unified caches that Linux lists in `folder`, L1 first; FALLBACK if it lists none with a size.
+@functools.cache
+def microarchitecture() -> str | None:
+    """The name of the cores' design, such as `zen4` or `neoverse_n1`; None if archspec does not know this CPU."""
+    from archspec import cpu  # twenty milliseconds, and only for people to read
 
-    Some kernels, mostly those of virtual machines and ARM boards, omit ways, line or sharing. The defaults are 8 ways,
-    64 bytes and one CPU.
-    """
-    caches = [_read_cache(index) for index in sorted(folder.glob("index*"))]
-    known = sorted((c for c in caches if c is not None), key=lambda c: c.level)
-    return tuple(known) or FALLBACK
-
-
-def size_text(size: int) -> str:
-    """A number of bytes in the largest binary unit that divides it."""
-    for unit, name in ((KIB**2, "MiB"), (KIB, "KiB")):
-        if size % unit == 0:
-            return f"{size // unit} {name}"
-    return f"{size} B"
-
-
-def _read_cache(index: Path) -> Cache | None:
-    size = _bytes(_text(index / "size"))
-    if not size or _text(index / "type") == "Instruction":
-        return None
-    return Cache(
-        level=_number(index / "level", 1),
-        bytes=size,
-        ways=_number(index / "ways_of_associativity", 8),
-        line=_number(index / "coherency_line_size", 64),
-        shared_by=_count(_text(index / "shared_cpu_list")),
-    )
-
-
-def _text(path: Path) -> str:
     try:
-        return path.read_text().strip()
-    except OSError:
-        return ""
-
-
-def _number(path: Path, default: int) -> int:
-    """The positive number in a file, or the default."""
-    text = _text(path)
-    return int(text) if text.isdigit() and int(text) > 0 else default
-
-
-def _bytes(text: str) -> int:
-    """`32K`, `1M` or plain bytes as a number; 0 for anything else."""
-    units = {"K": KIB, "M": KIB**2, "G": KIB**3}
-    unit = units.get(text[-1:], 1)
-    digits = text[:-1] if unit > 1 else text
-    return int(digits) * unit if digits.isdigit() else 0
-
-
-def _count(cpu_list: str) -> int:
-    """The number of CPUs in a list such as `0-3,8`; 1 if it is empty."""
-    total = 0
-    for part in filter(None, cpu_list.split(",")):
-        first, _, last = part.partition("-")
-        total += int(last or first) - int(first) + 1
-    return max(1, total)
+        found = cpu.host()
+    except Exception:  # it reads what the system says of the CPU, which may be anything
+        return None
+    return None if found.vendor == "generic" else str(found.name)

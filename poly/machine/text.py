@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -18,20 +18,24 @@ def facts(machine: Machine, rates: Measured) -> dict[str, Any]:
         "isa": machine.isa.name,
         "cores": machine.cores,
         "caches": [asdict(cache) for cache in machine.caches],
+        "kinds": [asdict(kind) for kind in machine.kinds],
+        "nodes": [asdict(node) for node in machine.nodes],
         **asdict(rates),
     }
 
 
-def table(machine: Machine, rates: Measured) -> Iterator[str]:
-    """The machine and its rates as lines of text with aligned columns."""
-    yield from str(machine).splitlines()
+def table(machine: Machine, rates: Measured, design: str | None = None) -> Iterator[str]:
+    """The machine and its rates as lines of text with aligned columns; `design` is the name of the cores' design."""
+    cpu, *others = str(machine).splitlines()
+    yield f"{cpu}{f', {design}' if design else ''}"
+    yield from others
     yield ""
     threads = sorted({peak.threads for peak in rates.peaks})
     heads = [f"{count} thread{'s' if count > 1 else ''}" for count in threads]
     yield from columns([("FMA peak, GFLOP/s", *heads), *_peaks(rates, threads)])
     yield ""
-    heads = [f"{kind}, {head}" for head in heads for kind in ("read", "triad")]
-    yield from columns([("bandwidth, GB/s", *heads), *_bandwidths(rates, threads)])
+    named = dict(zip(threads, heads, strict=True))
+    yield from columns([("bandwidth, GB/s", "read", "triad"), *_bandwidths(rates, named)])
     if rates.tiles is not None:
         yield ""
         yield from _tiles(rates.tiles)
@@ -63,9 +67,8 @@ def _peaks(rates: Measured, threads: Sequence[int]) -> list[tuple[str, ...]]:
     return [(dtype, *(f"{rates.peak(dtype, count):.1f}" for count in threads)) for dtype in dtypes]
 
 
-def _bandwidths(rates: Measured, threads: Sequence[int]) -> list[tuple[str, ...]]:
-    rows = []
-    for level in dict.fromkeys(bandwidth.level for bandwidth in rates.bandwidths):
-        found = [rates.bandwidth(level, count) for count in threads]
-        rows.append((level, *(f"{rate:.1f}" for bandwidth in found for rate in (bandwidth.read, bandwidth.triad))))
-    return rows
+def _bandwidths(rates: Measured, threads: Mapping[int, str]) -> list[tuple[str, ...]]:
+    """A row for each level and number of threads, which have names."""
+    levels = dict.fromkeys(bandwidth.level for bandwidth in rates.bandwidths)
+    found = [(f"{level}, {name}", rates.bandwidth(level, count)) for level in levels for count, name in threads.items()]
+    return [(name, f"{bandwidth.read:.1f}", f"{bandwidth.triad:.1f}") for name, bandwidth in found]

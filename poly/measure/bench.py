@@ -26,9 +26,7 @@ from codegen.signature import Signature
 from poly.measure import process
 from poly.measure.data import Arena, difference, guarded, overrun
 from poly.measure.orders import Check, OrderFailed, Ran, RunFunction, Setup, Time, Trust, result
-
-SAMPLE = 0.002
-"""Seconds that a sample fills, unless that takes too many calls."""
+from poly.timing.benchmark import SAMPLE
 
 INSTANT = 1e-9
 """The least seconds of a call, whatever the clock says."""
@@ -42,7 +40,6 @@ void flush(char *bytes, int64_t count, int threads)
     for (int64_t i = 0; i < count; i += 64) bytes[i]++;
 }
 """
-OPENMP = ("-fopenmp", "-Wl,-z,nodelete")
 
 Candidate = Callable[[], Timed]
 """Prepares a candidate for timing."""
@@ -204,7 +201,9 @@ def flusher(size: int, threads: int) -> Callable[[], None]:
     """A function that streams `size` bytes, divided among the cores; it does nothing if `size` is 0."""
     if not size:
         return lambda: None
-    library = build.load(FLUSH, "void flush(char *bytes, int64_t count, int threads);", OPENMP if threads > 1 else ())
+    library = build.load(
+        FLUSH, "void flush(char *bytes, int64_t count, int threads);", build.OPENMP if threads > 1 else ()
+    )
     memory = cffi.FFI().from_buffer("char[]", np.zeros(size, np.uint8))
 
     def flush() -> None:

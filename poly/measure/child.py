@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
-import sys
 from contextlib import suppress
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 from codegen.forks import fork_lock
+from codegen.processes import PYTHON, with_own_path
 from poly.measure.orders import Order
 
 GRACE = 5.0
@@ -68,8 +67,8 @@ class Child:
             self._connection, theirs = Pipe()
             command = f"from poly.measure.worker import serve; serve({theirs.fileno()})"
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-c", command],
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)},
+                [*PYTHON, "-c", command],
+                env=with_own_path(),
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

@@ -13,9 +13,9 @@ from codegen.compiler import compiler_name
 from microkernels.isa import ISA
 from poly.ir.nest import Nest
 from poly.machine import machine
-from poly.machine.description import size_text
 from poly.machine.target import OPENCL
-from poly.version import __version__
+from poly.machine.topology import size_text
+from poly.version import RELEASE
 
 if TYPE_CHECKING:
     from codegen.opencl.devices import Device
@@ -106,7 +106,7 @@ def key_for(nest: Nest, isa: ISA, threads: int, device: Device | None = None) ->
         threads=threads,
         machine=machine_name() if device is None else device_name(device),
         compiler=compiler_name() if device is None else driver_name(device),
-        engine=__version__,
+        engine=RELEASE,
         name=nest.name,
     )
 

@@ -21,7 +21,7 @@ from poly.machine.target import checked_threads, parse
 from poly.records.followed import recorded
 from poly.rewriting.scops import CFile, Scop
 from poly.scheduled import Scheduled
-from poly.version import __version__
+from poly.version import RELEASE
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def kernels(file: CFile, isas: Sequence[str] | None, threads: Threading, cores: 
     count = 1 if threads == "none" else checked_threads(cores)
     made = [_made(scop, prefix, chosen, count) for scop in file.scops]
     routines = tuple(found for _, found in made if found is not None)
-    header = Header(prefix, routines, chosen, threads, __version__, machine().cpu)
+    header = Header(prefix, routines, chosen, threads, RELEASE, machine().cpu)
     return Kernels(header, tuple(scop for scop, _ in made), tuple(found for _, found in made))
 
 

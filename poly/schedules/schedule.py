@@ -12,12 +12,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import wraps
 from inspect import signature
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from microkernels.errors import shown
 from poly.checks import checked_text, is_collection
-from poly.display import Block, Displayed, Text
+from poly.display import Block, Displayed, Preformatted
 from poly.errors import ScheduleError
 from poly.ir.budget import CALL, limited
 from poly.ir.edits import rename_repeats
@@ -52,6 +53,7 @@ from poly.schedules.steps import (
 )
 from poly.schedules.steps.base import check_names
 from poly.schedules.steps.formulas import Formula
+from poly.schedules.steps.own import check_text, is_own, own_step
 from poly.schedules.steps.part import needs
 
 
@@ -138,7 +140,7 @@ class Schedule(Displayed):
             >>> schedule(wave).interchange("t", "x")  # doctest: +NORMALIZE_WHITESPACE
             Traceback (most recent call last):
                 ...
-            poly.errors.ScheduleError: interchange(t, x) is illegal: S0[1, 1] must run before S0[2, 0] (flow on
+            poly.ScheduleError: interchange(t, x) is illegal: S0[1, 1] must run before S0[2, 0] (flow on
                 u, distance (1, -1), with T = 3, N = 3). Remedy: skew(x, by=t).
 
         Halide, TVM: `reorder`. loopy: `prioritize_loops`.
@@ -214,7 +216,7 @@ class Schedule(Displayed):
             >>> schedule(late).fuse("S0", "S1", at="i")  # doctest: +NORMALIZE_WHITESPACE
             Traceback (most recent call last):
                 ...
-            poly.errors.ScheduleError: fuse(S0, S1, at=i) is illegal: S0[1] must run before S1[0] (flow on X,
+            poly.ScheduleError: fuse(S0, S1, at=i) is illegal: S0[1] must run before S1[0] (flow on X,
                 with N = 1). Remedy: shift(j, by=1).
 
         Halide: `compute_with`. TVM: `compute_at`. loopy: `rename_iname` to one name.
@@ -276,7 +278,7 @@ class Schedule(Displayed):
             >>> schedule(solve).enclose("k", S0="i", S1="0")  # doctest: +NORMALIZE_WHITESPACE
             Traceback (most recent call last):
                 ...
-            poly.errors.ScheduleError: enclose(k, S0=i, S1=0) is illegal: S0[1, 0] must run before S1[1] (flow on x,
+            poly.ScheduleError: enclose(k, S0=i, S1=0) is illegal: S0[1, 0] must run before S1[1] (flow on x,
                 with N = 2).
 
         isl: `insert_partial_schedule`. Halide, TVM and loopy have no equivalent.
@@ -373,7 +375,7 @@ class Schedule(Displayed):
             >>> schedule(dot).split(i=8).parallel("i_tile")  # doctest: +NORMALIZE_WHITESPACE
             Traceback (most recent call last):
                 ...
-            poly.errors.ScheduleError: parallel(i_tile) is illegal: S0[0] and S0[8] update one element of s
+            poly.ScheduleError: parallel(i_tile) is illegal: S0[0] and S0[8] update one element of s
                 (reduction, distance (8), with N = 9).
 
         Where the iterations are independent:
@@ -439,7 +441,7 @@ class Schedule(Displayed):
             >>> schedule(wave).items(t=8, x=32)  # doctest: +NORMALIZE_WHITESPACE
             Traceback (most recent call last):
                 ...
-            poly.errors.ScheduleError: items(t=8, x=32) is illegal: S0[1, 1] must run before S0[2, 0] (flow on u,
+            poly.ScheduleError: items(t=8, x=32) is illegal: S0[1, 1] must run before S0[2, 0] (flow on u,
                 distance (1, -1), with T = 3, N = 3), and different work-items run them in loop t, where they cannot
                 wait for each other. Remedy: items(x=32).
 
@@ -697,6 +699,20 @@ class Schedule(Displayed):
             made = method(*given.args, **given.kwargs)
         return made
 
+    if not TYPE_CHECKING:  # any name would pass for a step
+
+        def __getattr__(self, name: str) -> Any:
+            """The method that adds a step of a user's or a package's."""
+            kind = None if name.startswith("_") else own_step(name)
+            if kind is None:
+                raise AttributeError(f"a schedule has no step or attribute {name!r}", name=name, obj=self)
+
+            @wraps(kind)
+            def method(*positional: Any, **named: Any) -> Schedule:
+                return self.apply([kind(*positional, **named)])
+
+            return method
+
     @limited(CALL)
     def __str__(self) -> str:
         from poly.schedules.show import loops_text  # most schedules are not shown
@@ -707,8 +723,8 @@ class Schedule(Displayed):
         return f"schedule of {self.nest.name}"
 
     def _parts(self) -> Iterable[Block]:
-        yield Text(str(self))
-        yield Text(repr(self), "steps")
+        yield Preformatted(str(self))
+        yield Preformatted(repr(self), "steps")
 
     def __repr__(self) -> str:
         return f"schedule({self.nest.name})" + "".join(f".{call_text(step)}" for step in self.steps)
@@ -728,10 +744,13 @@ def schedule(nest: Nest) -> Schedule:
 
 def _checked_step(given: Any) -> Step:
     """A step with valid names. Raises ScheduleError for anything else."""
-    if not isinstance(given, KINDS):
+    own = is_own(given)
+    if not isinstance(given, KINDS) and not own:
         raise ScheduleError(f"{shown(given)} is no step. The steps of a schedule are in its attribute steps.")
     step: Step = given
     check_names(step)
+    if own:
+        check_text(step)
     return step
 
 
@@ -748,8 +767,9 @@ def kernel_names(text: str) -> tuple[str, ...]:
 
 def _calls(text: str) -> list[dict[str, Any]]:
     """The steps in a schedule's JSON, each with its name and arguments."""
+    checked = checked_text("a schedule's JSON", text, "that of to_json", ScheduleError)
     try:
-        calls = json.loads(checked_text("a schedule's JSON", text, "that of to_json", ScheduleError))
+        calls = json.loads(checked)
     except RecursionError:
         raise ScheduleError("this is no schedule's JSON text: it is nested too deeply.") from None
     except ValueError as error:
@@ -764,4 +784,8 @@ def _is_call(call: Any) -> bool:
     if not isinstance(call, dict) or call.keys() != {"step", "args", "kwargs"}:
         return False
     name, arguments, keywords = call["step"], call["args"], call["kwargs"]
-    return isinstance(name, str) and name in STEPS and isinstance(arguments, list) and isinstance(keywords, dict)
+    return isinstance(name, str) and _is_known(name) and isinstance(arguments, list) and isinstance(keywords, dict)
+
+
+def _is_known(name: str) -> bool:
+    return name in STEPS or (name.isidentifier() and own_step(name) is not None)

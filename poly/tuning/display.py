@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol
 
+from poly.timing.yardstick import Yardstick, speed_text
 from poly.tuning.outcome import Failure, in_words
-from poly.tuning.yardstick import Yardstick, speed_text
 
 PAUSE = 5.0
 """Seconds between two lines without a new best."""
@@ -145,12 +145,7 @@ def display(show: bool | None) -> Display:
         show = sys.stderr.isatty()
     if not show:
         return Silent()
-    if not sys.stderr.isatty():
-        return ProgressLines()
-    try:
-        return Live()
-    except ModuleNotFoundError:  # rich is an extra
-        return ProgressLines()
+    return Live() if sys.stderr.isatty() else ProgressLines()
 
 
 def _table(status: Status) -> Any:

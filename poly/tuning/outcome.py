@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -12,7 +13,7 @@ from poly.display import Block, Cells, Displayed, time_text
 from poly.kernel import Kernel
 from poly.opencl_kernel import OpenCLKernel
 from poly.schedules.schedule import Schedule
-from poly.tuning.yardstick import Yardstick, speed_text
+from poly.timing.yardstick import Yardstick, speed_text
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ class Tuning(Displayed):
         return None if self.choice_seconds is None else self.choice_seconds / self.seconds
 
     def __str__(self) -> str:
-        """The table that `poly tune` prints."""
+        """The title and the rows, a line each."""
         return "\n".join((self.title, *(f"  {label:15} {text}" for label, text in self.rows())))
 
     def _title(self) -> str:
@@ -94,7 +95,7 @@ class Tuning(Displayed):
         yield Cells(self.rows())
 
     def rows(self) -> list[tuple[str, str]]:
-        """The rows of the table: labels and texts."""
+        """What `poly tune` prints below the title: labels and texts."""
         reused = f", {self.reused} of them from the records" if self.reused else ""
         return [
             ("model's choice", self._line(self.space.choice, self.choice_seconds)),
@@ -130,7 +131,8 @@ class Tuning(Displayed):
 
         return {
             "nest": self.space.nest.name,
-            "sizes": dict((*self.space.nest.fixed, *self.space.sizes)),
+            "sizes": dict(self.space.nest.fixed),
+            "at": dict(self.space.sizes),
             "target": self.space.isa.name,
             "device": device and {name: getattr(device, name) for name in ("name", "platform", "version", "driver")},
             "threads": self.space.threads,
@@ -147,6 +149,7 @@ class Tuning(Displayed):
             "interrupted": self.interrupted,
             "store": str(self.store) if self.store else None,
             "schedule": repr(self.schedule),
+            "steps": json.loads(self.schedule.to_json()),
         }
 
     def _line(self, point: Point, seconds: float | None) -> str:

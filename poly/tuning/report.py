@@ -10,8 +10,8 @@ from poly.autoschedule.spaces.space import Space, Value
 from poly.display import Displayed
 from poly.schedules.schedule import Schedule
 from poly.search.events import Trial
+from poly.timing.yardstick import Yardstick, speed_text
 from poly.tuning.outcome import point_words
-from poly.tuning.yardstick import Yardstick, speed_text
 
 
 @dataclass(frozen=True, repr=False)

@@ -30,6 +30,7 @@ from poly.search.events import Ask, Event, Strategy, Trial
 from poly.search.journal import Journal, Outcome
 from poly.search.run import reserve, search
 from poly.search.strategies import strategy as find
+from poly.timing.yardstick import Yardstick, gpu_yardstick, speed_text, yardstick
 from poly.tuning.display import Display, Silent, Status, display
 from poly.tuning.history import History, seeded
 from poly.tuning.options import Options
@@ -44,7 +45,6 @@ from poly.tuning.outcome import (
 )
 from poly.tuning.problem import TuningProblem, problem
 from poly.tuning.report import TrialReport
-from poly.tuning.yardstick import Yardstick, gpu_yardstick, speed_text, yardstick
 
 logger = logging.getLogger("poly.tune")
 
@@ -144,7 +144,8 @@ class _Session:
     def _batch_words(self, ask: Ask) -> str:
         """`4 candidates (order rows inside | as written)`."""
         kinds = dict.fromkeys(str(self.space.structures[point.structure]) for point in ask.points)
-        return f"{len(ask.points)} candidates ({' | '.join(kinds)})"
+        count = len(ask.points)
+        return f"{count} candidate{'s' * (count != 1)} ({' | '.join(kinds)})"
 
     def _search(self) -> Outcome:
         budget = self.options.budget(len(self.journal.known), self._elapsed())

@@ -514,6 +514,8 @@ def elementary(function: str, a: Pair, dtype: str, ordered: bool) -> Pair:
             return rounded(math.exp(x), (math.exp(dx) - 1) * math.exp(x) + 1e-300, dtype, LIBRARY)
         case "tanh":
             return rounded(math.tanh(x), dx + 1e-300, dtype, LIBRARY)
+        case "erf":
+            return rounded(math.erf(x), 1.2 * dx + 1e-300, dtype, LIBRARY)
         case "sqrt":
             if x - dx < 0 or (dx and x <= 2 * dx):
                 return 0.0, math.inf

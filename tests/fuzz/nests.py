@@ -321,7 +321,7 @@ class Generator:
             return Call("if" + rng.choice(list(COMPARISONS)), tuple(sides))
         if draw < 0.965 or not is_float:
             return Call("abs", (self._value(place, family, depth - 1),))
-        function = rng.choice(("exp", "tanh", "sqrt", "log", "sin", "cos", "floor", "ceil"))
+        function = rng.choice(("exp", "tanh", "erf", "sqrt", "log", "sin", "cos", "floor", "ceil"))
         inner = self._value(place, family, 0)
         return Call(function, (Call("abs", (inner,)) if function in ("sqrt", "log") else inner,))
 

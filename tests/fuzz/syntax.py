@@ -321,7 +321,7 @@ class Program:
     sizes: tuple[str, ...]
     constants: tuple[tuple[str, float], ...] = ()
     reassociate: bool = True
-    functions: tuple[str, ...] = field(default=("exp", "sqrt", "tanh", "log", "sin", "cos", "floor", "ceil"))
+    functions: tuple[str, ...] = field(default=("exp", "sqrt", "tanh", "erf", "log", "sin", "cos", "floor", "ceil"))
     einsum: str = ""
     """The subscripts that poly gets in place of these loops."""
 

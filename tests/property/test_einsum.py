@@ -7,19 +7,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import poly
 from microkernels.dtypes import f32, f64, i32
 from poly.analysis.bounds import check
 from poly.errors import SpecError
 from poly.frontends.einsum import einsum, parse_subscripts
+from poly.ir.nest import Nest
 from poly.ir.reference import reference
 
 EXTENTS = dict(zip("abcdijkmnI", [2, 3, 4, 1, 3, 2, 4, 2, 3, 2], strict=True))
 
 
 def agrees(subscripts: str) -> None:
-    """The reference run of the einsum gives NumPy's result."""
-    nest = einsum(subscripts, dtype=f64)
-    check(nest)
+    """The reference run of the einsum gives NumPy's result, as one nest of loops and in the order of the least time."""
+    for nest in (einsum(subscripts, dtype=f64), einsum(subscripts, dtype=f64, price=lambda work, moved: work + moved)):
+        check(nest)
+        gives_numpy_s(nest, subscripts)
+
+
+def gives_numpy_s(nest: Nest, subscripts: str) -> None:
     parsed = parse_subscripts(subscripts)
     generator = np.random.default_rng(len(subscripts))
     operands = [generator.standard_normal([EXTENTS[x] for x in letters]) for letters in parsed.operands]
@@ -40,7 +46,7 @@ def test_it_is_numpy_s_einsum(subscripts: str) -> None:
 @st.composite
 def subscripts(draw: st.DrawFn) -> str:
     letters = st.text(st.sampled_from("abijk"), min_size=1, max_size=3)
-    operands = draw(st.lists(letters, min_size=1, max_size=3))
+    operands = draw(st.lists(letters, min_size=1, max_size=4))
     text = ",".join(operands)
     if draw(st.booleans()):
         return text
@@ -68,6 +74,23 @@ def einsum_mk_kn_to_mn(A: f64[M, K], B: f64[K, N], C: f64[M, N]):
 """
     )
     assert [statement.op for statement in nest.statements] == ["=", "+"]
+
+
+def test_several_operands_are_multiplied_two_at_a_time() -> None:
+    nest = poly.einsum("ij,jk,kl->il", i=1000, j=1000, k=10, l=1000)
+    assert [str(statement.target.array) for statement in nest.statements] == ["T1", "T1", "D", "D"]
+    assert str(nest.array("T1")) == "local T1: f32[1000, 10]"
+    other = poly.einsum("ij,jk,kl->il", i=10, j=20, k=1000, l=1000)
+    assert str(other.array("T1")) == "local T1: f32[10, 1000]"
+
+
+def test_without_reassociation_the_products_are_added_one_by_one() -> None:
+    assert [s.op for s in poly.einsum("ij,jk,kl->il", reassociate=False).statements] == ["=", "+"]
+
+
+def test_what_one_operand_alone_has_is_summed_before() -> None:
+    nest = poly.einsum("ij,jk->k", i=5, j=6, k=7)
+    assert str(nest.array("T1")) == "local T1: f32[6]"
 
 
 def test_without_a_sum_there_is_one_assignment() -> None:

@@ -1,16 +1,31 @@
-"""exp, tanh and sqrt of generated code: how exact they are, what they make of odd values, and that they are vectors."""
+"""exp, log, tanh, erf, pow and sqrt of generated code: their errors, odd values, and that they are vectors."""
 
 from __future__ import annotations
 
 import re
 import subprocess
+from decimal import Decimal
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
-from elementary_fit import exp_coefficients, exp_error, ln2_parts, tanh_error, tanh_fraction
+from elementary_fit import (
+    erf,
+    erf_coefficients,
+    erf_error,
+    exp_coefficients,
+    exp_error,
+    ln2_parts,
+    log_coefficients,
+    log_error,
+    tail_coefficients,
+    tail_error,
+    tanh_error,
+    tanh_fraction,
+)
 from headers import AARCH64, CLANG, CLANGXX, GCC, GXX, STRICT, X86_32, Toolchain, need
-from programs import N, band, built, i, scan
+from programs import N, band, built, i, scan, sequence
 
 from codegen.build import FLAGS
 from codegen.c import source
@@ -27,21 +42,66 @@ BOUND = 1.2
 RANGES = {("exp", "f32"): (-104, 88.72), ("exp", "f64"): (-745.2, 709.7), ("tanh", "f32"): (-11, 11)}
 
 
+OURS = ("exp", "tanh", "log", "erf", "sqrt")
+"""The functions of one argument that compilers vectorise."""
+
+
 def mapped(function: str, dtype: DType, isa: ISA, vectorize: bool = True) -> Program:
-    """`y[i] = function(x[i])`."""
+    """`y[i] = function(x[i])`, or `y[i] = pow(x[i], w[i])`."""
     ast = scan("[N] -> { S[i] : 0 <= i < N }", band("i", "[N] -> { S[i] -> [i] }"), LoopMark("i", vectorize=vectorize))
-    body = Assign(Load("y", (i,)), "=", FunctionCall(function, (Load("x", (i,)),)))
-    buffers = (Buffer("x", dtype, (N,), "in"), Buffer("y", dtype, (N,), "out"))
+    inputs = ("x", "w") if function == "pow" else ("x",)
+    body = Assign(Load("y", (i,)), "=", FunctionCall(function, tuple(Load(name, (i,)) for name in inputs)))
+    buffers = (*(Buffer(name, dtype, (N,), "in") for name in inputs), Buffer("y", dtype, (N,), "out"))
     return Program("mapped", ("N",), buffers, ast, {"S": PrintedStatement(("i",), body)}, isa=isa)
 
 
+def together(dtype: DType, isa: ISA) -> Program:
+    """A loop for each of OURS, from `x` to an array of its own: one text for all tests of a type, built once."""
+    domain = "; ".join(f"{name}[i] : 0 <= i < N" for name in OURS)
+    parts = [(f"[N] -> {{ {name}[i] }}", band(name, f"[N] -> {{ {name}[i] -> [i] }}")) for name in OURS]
+    ast = scan(f"[N] -> {{ {domain} }}", sequence(*parts), *(LoopMark(name, vectorize=True) for name in OURS))
+    statements = {
+        name: PrintedStatement(("i",), Assign(Load(f"y_{name}", (i,)), "=", FunctionCall(name, (Load("x", (i,)),))))
+        for name in OURS
+    }
+    outputs = [Buffer(f"y_{name}", dtype, (N,), "out") for name in OURS]
+    return Program("together", ("N",), (Buffer("x", dtype, (N,), "in"), *outputs), ast, statements, isa=isa)
+
+
+def results(
+    x: np.ndarray, dtype: DType, isa: ISA, compiler: Toolchain, monkeypatch: pytest.MonkeyPatch
+) -> dict[str, np.ndarray]:
+    """Every function of all arguments."""
+    found = {name: np.full_like(x, np.nan) for name in OURS}
+    built(together(dtype, isa), compiler, monkeypatch)(x, *found.values())
+    return found
+
+
 def points(function: str, dtype: DType) -> np.ndarray:
-    """Arguments over the whole range, next to 0, and of any size below 10."""
+    """Arguments over the whole range, next to 0 or 1, and of any size below 10; positive ones if others make NaN."""
     rng = np.random.default_rng(7)
     low, high = RANGES.get((function, dtype.name), (-21, 21))
     signs = rng.choice([-1.0, 1.0], POINTS)
     parts = [rng.uniform(low, high, POINTS), rng.uniform(-1, 1, POINTS), signs * np.exp(rng.uniform(-40, 2.3, POINTS))]
-    return np.concatenate(parts).astype(dtype.numpy_name)
+    found = np.concatenate(parts).astype(dtype.numpy_name)
+    if function != "log":
+        return found
+    info = np.finfo(dtype.numpy_name)
+    sizes = np.exp(rng.uniform(np.log(info.smallest_subnormal), np.log(info.max), POINTS)).astype(dtype.numpy_name)
+    return np.concatenate([np.abs(found), sizes, rng.uniform(0.5, 2, POINTS).astype(dtype.numpy_name)])
+
+
+def exact(function: str, x: np.ndarray) -> np.ndarray:
+    """The function's values, with more digits."""
+    if function != "erf":
+        with np.errstate(under="ignore", divide="ignore"):
+            return np.asarray(getattr(np, function)(x.astype(np.longdouble)))
+    return np.array([decimal_as_long(erf(Decimal(float(value)))) for value in x])
+
+
+def decimal_as_long(value: Decimal) -> np.longdouble:
+    high = float(value)
+    return np.longdouble(high) + np.longdouble(float(value - Decimal(high)))
 
 
 def ulps(found: np.ndarray, exact: np.ndarray) -> float:
@@ -61,15 +121,20 @@ TYPES = pytest.mark.parametrize("dtype", [f32, f64], ids=str)
 
 
 @pytest.mark.skipif(np.finfo(np.longdouble).nmant < 63, reason="long double is no longer than double here")
-@pytest.mark.parametrize("function", ["exp", "tanh"])
 @TYPES
 @CASES
-def test_errors(function: str, dtype: DType, isa: ISA, compiler: Toolchain, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors(dtype: DType, isa: ISA, compiler: Toolchain, monkeypatch: pytest.MonkeyPatch) -> None:
+    for function in ("exp", "tanh", "log", "erf"):
+        x = points(function, dtype)
+        x = x[::500].copy() if function == "erf" else x
+        assert ulps(results(x, dtype, isa, compiler, monkeypatch)[function], known(function, dtype)) < BOUND, function
+
+
+@cache
+def known(function: str, dtype: DType) -> np.ndarray:
+    """The exact values at the points; of erf, which is a series, at some of them."""
     x = points(function, dtype)
-    y = np.empty_like(x)
-    built(mapped(function, dtype, isa), compiler, monkeypatch)(x, y)
-    with np.errstate(under="ignore"):
-        assert ulps(y, getattr(np, function)(x.astype(np.longdouble))) < BOUND
+    return exact(function, x[::500] if function == "erf" else x)
 
 
 @TYPES
@@ -80,19 +145,46 @@ def test_odd_values(dtype: DType, isa: ISA, compiler: Toolchain, monkeypatch: py
     top, tiny = np.log(info.max), np.log(info.smallest_subnormal)
     values = [np.nan, np.inf, -np.inf, 0.0, -0.0, info.smallest_subnormal, -info.tiny, info.max, -info.max, 1e30, -1e30]
     x = np.array([*values, top * 1.0001, tiny * 1.01, tiny * 0.99, *values], dtype.numpy_name)
-    y = np.empty_like(x)
-    built(mapped("exp", dtype, isa), compiler, monkeypatch)(x, y)
+    found = results(x, dtype, isa, compiler, monkeypatch)
+    y = found["exp"]
     ends = [np.nan, np.inf, 0, 1, 1, 1, 1, np.inf, 0, np.inf, 0]
     np.testing.assert_array_equal(y, np.array([*ends, np.inf, 0, y[13], *ends], dtype.numpy_name))
     assert 0 < y[13] < info.tiny
-    built(mapped("tanh", dtype, isa), compiler, monkeypatch)(x, y)
     small = [0.0, -0.0, info.smallest_subnormal, -info.tiny]
     ends = [np.nan, 1, -1, *small, 1, -1, 1, -1]
-    np.testing.assert_array_equal(y, np.array([*ends, 1, -1, -1, *ends], dtype.numpy_name))
-    np.testing.assert_array_equal(np.signbit(y), np.signbit(x))
-    built(mapped("sqrt", dtype, isa), compiler, monkeypatch)(x, y)
-    with np.errstate(invalid="ignore"):
-        np.testing.assert_array_equal(y, np.sqrt(x))
+    np.testing.assert_array_equal(found["tanh"], np.array([*ends, 1, -1, -1, *ends], dtype.numpy_name))
+    np.testing.assert_array_equal(np.signbit(found["tanh"]), np.signbit(x))
+    numbers = ~np.isnan(x)
+    np.testing.assert_array_equal(np.signbit(found["erf"][numbers]), np.signbit(x[numbers]))
+    large = np.abs(x) > 10
+    np.testing.assert_array_equal(found["erf"][large], np.sign(x[large]))
+    assert np.isnan(found["erf"][0])
+    np.testing.assert_array_equal(found["erf"][[3, 4]], x[[3, 4]])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        np.testing.assert_array_equal(found["sqrt"], np.sqrt(x))
+        np.testing.assert_allclose(found["log"], np.log(x), rtol=2 * info.eps)
+    ones = results(np.ones(20, dtype.numpy_name), dtype, isa, compiler, monkeypatch)
+    assert not ones["log"].any()
+
+
+@CASES
+def test_powers(isa: ISA, compiler: Toolchain, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of all pairs of odd values, which are those of C, and of any others; in f32, the only type that is ours."""
+    top, tiny = np.finfo(np.float32).max, np.float32(1e-40)
+    values = [0.0, 1, 2, 3, 0.5, 2.5, 1e30, 16777215, 16777216, top, tiny, 1.5, 0.999, np.inf, np.nan]
+    odd = np.array([*values, *(-value for value in values)], np.float32)
+    rng = np.random.default_rng(3)
+    x = np.concatenate([np.repeat(odd, len(odd)), np.exp(rng.uniform(-20, 20, POINTS)).astype(np.float32)])
+    w = np.concatenate([np.tile(odd, len(odd)), rng.uniform(-5, 5, POINTS).astype(np.float32)])
+    y = np.full_like(x, np.nan)
+    built(mapped("pow", f32, isa), compiler, monkeypatch)(x, w, y)
+    with np.errstate(all="ignore"):
+        expected = np.power(x.astype(np.longdouble), w.astype(np.longdouble))
+        rounded = expected.astype(np.float32)
+    finite = np.isfinite(rounded)
+    np.testing.assert_array_equal(y[~finite], rounded[~finite])
+    np.testing.assert_array_equal(np.signbit(y[finite]), np.signbit(rounded[finite]))
+    assert ulps(y[finite], expected[finite]) < 0.51
 
 
 @TYPES
@@ -105,36 +197,32 @@ def test_tanh_is_odd(dtype: DType, monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_array_equal(y, -mirrored)
 
 
-@pytest.mark.parametrize("function", ["exp", "tanh"])
 @TYPES
 @CASES
 def test_a_scalar_has_a_lanes_result(
-    function: str, dtype: DType, isa: ISA, compiler: Toolchain, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One by one, and all in vectors."""
-    call = built(mapped(function, dtype, isa), compiler, monkeypatch)
-    x = points(function, dtype)[::50].copy()
-    y, alone = np.empty_like(x), np.empty_like(x)
-    call(x, y)
-    for place in range(len(x)):
-        call(x[place : place + 1], alone[place : place + 1])
-    np.testing.assert_array_equal(y, alone)
-
-
-@TYPES
-@CASES
-def test_roots_are_rounded_correctly(
     dtype: DType, isa: ISA, compiler: Toolchain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    x = np.abs(points("exp", dtype))
-    y = np.empty_like(x)
-    built(mapped("sqrt", dtype, isa), compiler, monkeypatch)(x, y)
-    np.testing.assert_array_equal(y, np.sqrt(x))
+    """One by one, and all in vectors; square roots are those of NumPy, which rounds them correctly."""
+    call = built(together(dtype, isa), compiler, monkeypatch)
+    x = np.abs(points("exp", dtype)[::100])
+    lanes = results(x, dtype, isa, compiler, monkeypatch)
+    alone = {name: np.full_like(x, np.nan) for name in OURS}
+    for place in range(len(x)):
+        call(x[place : place + 1], *(y[place : place + 1] for y in alone.values()))
+    for name in OURS:
+        np.testing.assert_array_equal(lanes[name], alone[name], name)
+    np.testing.assert_array_equal(lanes["sqrt"], np.sqrt(x))
 
 
 @pytest.mark.parametrize(
     ("function", "pattern"),
-    [("exp", r"mulp[sd]\s.*%([xyz])mm"), ("tanh", r"divp[sd]\s.*%([xyz])mm"), ("sqrt", r"sqrtp[sd]\s.*%([xyz])mm")],
+    [
+        ("exp", r"mulp[sd]\s.*%([xyz])mm"),
+        ("tanh", r"divp[sd]\s.*%([xyz])mm"),
+        ("log", r"divp[sd]\s.*%([xyz])mm"),
+        ("erf", r"divp[sd]\s.*%([xyz])mm"),
+        ("sqrt", r"sqrtp[sd]\s.*%([xyz])mm"),
+    ],
 )
 @TYPES
 @CASES
@@ -158,8 +246,8 @@ def test_the_loop_is_in_vectors(
 def test_the_text_is_clean(compiler: Toolchain, tmp_path: Path) -> None:
     need(compiler)
     for dtype in (f32, f64):
-        for function in ("exp", "tanh", "sqrt"):
-            text = source(mapped(function, dtype, PORTABLE))
+        for program in (together(dtype, PORTABLE), mapped("pow", dtype, PORTABLE)):
+            text = source(program)
             file = tmp_path / "mapped.c"
             file.write_text(re.sub(r"\brestrict\b", "__restrict", text))
             standard = "-std=c++11" if compiler.language == "c++" else "-std=c99"
@@ -186,7 +274,7 @@ int main(void)
 """
 
 
-@pytest.mark.parametrize("function", ["exp", "tanh"])
+@pytest.mark.parametrize("function", ["exp", "tanh", "erf"])
 @TYPES
 @pytest.mark.parametrize("machine", [AARCH64, X86_32[0]], ids=str)
 def test_other_machines(function: str, dtype: DType, machine: Toolchain, tmp_path: Path) -> None:
@@ -202,6 +290,14 @@ def test_other_machines(function: str, dtype: DType, machine: Toolchain, tmp_pat
 
 @pytest.mark.parametrize("constants", CONSTANTS, ids=lambda constants: constants.name)
 def test_constants_are_what_the_text_says(constants: Constants) -> None:
+    assert constants.log == log_coefficients(len(constants.log))
+    assert constants.erf == erf_coefficients(len(constants.erf))
+    edges = constants.centre, constants.whole
+    assert constants.tail == tail_coefficients(len(constants.tail), *edges)
+    log_bound, erf_bound, tail_bound = {f32: (2.8e-9, 1.4e-9, 2.5e-9), f64: (4.7e-18, 2e-17, 7.2e-18)}[constants.dtype]
+    assert log_error(constants.log) < log_bound
+    assert erf_error(constants.erf) < erf_bound
+    assert tail_error(constants.tail, *edges) < tail_bound
     assert constants.exp == exp_coefficients(len(constants.exp))
     assert constants.ln2 == ln2_parts(constants.mantissa, {f32: 9, f64: 11}[constants.dtype])
     depth, exp_bound, tanh_bound = {f32: (9, 1.02e-8, 7.9e-9), f64: (17, 1.7e-17, 5.6e-19)}[constants.dtype]

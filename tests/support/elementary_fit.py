@@ -18,9 +18,10 @@ def exp_quotient(r: Decimal) -> Decimal:
     return (r.exp() - 1 - r) / r**2 if abs(r) > Decimal("1e-15") else Decimal("0.5")
 
 
-def interpolated(function: Callable[[Decimal], Decimal], terms: int, radius: Decimal) -> list[Decimal]:
-    """Coefficients, lowest first, of the polynomial that interpolates a function at Chebyshev points."""
-    points = [radius * Decimal(cos(pi * (2 * k + 1) / (2 * terms))) for k in range(terms)]
+def interpolated(function: Callable[[Decimal], Decimal], terms: int, low: Decimal, high: Decimal) -> list[Decimal]:
+    """Coefficients, lowest first, of the polynomial that interpolates a function at the Chebyshev points of a range."""
+    centre, radius = (low + high) / 2, (high - low) / 2
+    points = [centre + radius * Decimal(cos(pi * (2 * k + 1) / (2 * terms))) for k in range(terms)]
     differences = [function(x) for x in points]
     for order in range(1, terms):
         for k in range(terms - 1, order - 1, -1):
@@ -34,7 +35,7 @@ def interpolated(function: Callable[[Decimal], Decimal], terms: int, radius: Dec
 
 
 def exp_coefficients(terms: int) -> tuple[float, ...]:
-    return tuple(map(float, interpolated(exp_quotient, terms, LN2 / 2)))
+    return tuple(map(float, interpolated(exp_quotient, terms, -LN2 / 2, LN2 / 2)))
 
 
 def ln2_parts(mantissa: int, exponent_bits: int) -> tuple[float, float]:
@@ -42,6 +43,81 @@ def ln2_parts(mantissa: int, exponent_bits: int) -> tuple[float, float]:
     unit = Decimal(2) ** (mantissa + 1 - exponent_bits - 1)
     high = Decimal(int(LN2 * unit)) / unit
     return float(high), float(LN2 - high)
+
+
+SQRT2 = Decimal(2).sqrt()
+LOG_RANGE = (Decimal(0), ((SQRT2 - 1) / (SQRT2 + 1)) ** 2)
+"""The squares of s = f/(2 + f) for 1 + f from sqrt(1/2) to sqrt(2)."""
+
+
+def log_quotient(z: Decimal) -> Decimal:
+    """(ln((1 + s)/(1 - s)) - 2s)/(s*z), where s^2 = z."""
+    s = z.sqrt()
+    return (((1 + s) / (1 - s)).ln() - 2 * s) / (s * z) if z > Decimal("1e-12") else Decimal(2) / 3
+
+
+def log_coefficients(terms: int) -> tuple[float, ...]:
+    return tuple(map(float, interpolated(log_quotient, terms, *LOG_RANGE)))
+
+
+def log_error(coefficients: Sequence[float]) -> float:
+    """The greatest error of 2s + s*z*q(z) as ln((1 + s)/(1 - s)), relative to it."""
+    points = [LOG_RANGE[1] * step / 200 for step in range(1, 201)]
+    return float(max(abs(value(coefficients, z) - log_quotient(z)) * z / (2 + z * log_quotient(z)) for z in points))
+
+
+PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803")
+
+
+def erf(x: Decimal) -> Decimal:
+    """2/sqrt(pi) e^-z (x + 2/3 x^3 + 4/15 x^5 + …), z = x^2, whose terms are all positive."""
+    term = total = x
+    number = 0
+    while abs(term) > abs(total) * Decimal(10) ** -58:
+        number += 1
+        term *= 2 * x * x / (2 * number + 1)
+        total += term
+    return 2 / PI.sqrt() * (-x * x).exp() * total
+
+
+def erf_quotient(z: Decimal) -> Decimal:
+    """erf(x)/x - 1, where x^2 = z."""
+    x = max(z, Decimal("1e-40")).sqrt()
+    return erf(x) / x - 1
+
+
+def erf_coefficients(terms: int) -> tuple[float, ...]:
+    return tuple(map(float, interpolated(erf_quotient, terms, Decimal(0), Decimal(1))))
+
+
+def erf_error(coefficients: Sequence[float]) -> float:
+    """The greatest relative error of x + x*p(z) as erf, up to 1."""
+    points = [Decimal(step) / 200 for step in range(1, 201)]
+    return float(max(abs((1 + value(coefficients, z)) / (1 + erf_quotient(z)) - 1) for z in points))
+
+
+def tail_range(centre: float, flat: float) -> tuple[Decimal, Decimal]:
+    """(x - centre)/(x + 2) at 1 and at `flat`."""
+    return (1 - Decimal(centre)) / 3, (Decimal(flat) - Decimal(centre)) / (Decimal(flat) + 2)
+
+
+def tail(t: Decimal, centre: float) -> tuple[Decimal, Decimal]:
+    """(1 - erf(x)) e^(x^2) and x, where t = (x - centre)/(x + 2)."""
+    x = (Decimal(centre) + 2 * t) / (1 - t)
+    return (1 - erf(x)) * (x * x).exp(), x
+
+
+def tail_coefficients(terms: int, centre: float, flat: float) -> tuple[float, ...]:
+    return tuple(map(float, interpolated(lambda t: tail(t, centre)[0], terms, *tail_range(centre, flat))))
+
+
+def tail_error(coefficients: Sequence[float], centre: float, flat: float) -> float:
+    """The greatest error of e^-(x^2) q(t) as 1 - erf(x), absolute: erf is almost 1."""
+    low, high = tail_range(centre, flat)
+    points = [low + (high - low) * step / 200 for step in range(201)]
+    exact = [tail(t, centre) for t in points]
+    found = [abs(value(coefficients, t) - q) * (-x * x).exp() for t, (q, x) in zip(points, exact, strict=True)]
+    return float(max(found))
 
 
 def tanh_fraction(depth: int) -> tuple[tuple[int, ...], tuple[int, ...]]:

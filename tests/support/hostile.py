@@ -163,7 +163,7 @@ class Fault:
         return f"{self.call}: {self.what}"
 
 
-def fault(name: str, call: Any, *arguments: Any, **keywords: Any) -> Fault | None:
+def fault(name: str, call: Any, /, *arguments: Any, **keywords: Any) -> Fault | None:
     """The problem with how a call ends; None if it ends in a result, a PolyError with a good message, or `Own`."""
     try:
         call(*arguments, **keywords)

@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+FORKS = "ignore:This process:DeprecationWarning"
+"""Python's warning of a fork beside other threads, which some scripts are about."""
 PATIENCE = 120
 """Seconds after which a script is assumed to hang."""
 
@@ -17,7 +19,8 @@ def start(folder: Path, text: str) -> subprocess.Popen[str]:
     """A script that runs; what it prints can be read."""
     path = folder / "script.py"
     path.write_text(text)
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{Path(__file__).parent}"}
+    paths = f"{ROOT}{os.pathsep}{Path(__file__).parent}"
+    environment = {**os.environ, "PYTHONPATH": paths, "PYTHONWARNINGS": FORKS}
     pipe = subprocess.PIPE
     command = [sys.executable, "-u", str(path)]
     return subprocess.Popen(command, env=environment, stdout=pipe, stderr=subprocess.STDOUT, text=True)

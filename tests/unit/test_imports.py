@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -12,9 +13,12 @@ from pathlib import Path
 
 import pytest
 
+import poly
+from poly import siblings
+from poly.siblings import SIBLINGS
+
 LAYERS = ("microkernels", "codegen", "poly", "benchmarks")
 """Lowest first."""
-SLOW = ("scipy", "matplotlib", "cgen", "click", "rich")
 
 
 def module_name(root: Path, path: Path) -> str:
@@ -166,14 +170,73 @@ def test_a_circle_of_folders_is_found() -> None:
 def test_a_name_is_that_of_one_class(project: Path) -> None:
     """Two that differ have different names: who reads `Part` need not ask which one."""
     layers = [project / layer for layer in ("microkernels", "codegen", "poly")]
-    files = [path for layer in layers for path in layer.rglob("*.py")]
+    taken_along = project / "codegen/package/wheel/runtime.py"  # by packages, in which there is no poly
+    files = [path for layer in layers for path in layer.rglob("*.py") if path != taken_along]
     nodes = [node for path in files for node in ast.walk(ast.parse(path.read_text()))]
     names = Counter(n.name for n in nodes if isinstance(n, ast.ClassDef) and not n.name.startswith("_"))
     assert len(names) > 300
     assert [name for name, count in names.items() if count > 1] == []
 
 
+def loaded(command: str, project: Path) -> set[str]:
+    """The packages that a Python program loads, those of the standard library left out."""
+    code = f"import sys\n{command}\nprint(*sys.modules, sep='\\n')"
+    done = subprocess.run([sys.executable, "-c", code], cwd=project, capture_output=True, text=True, check=True)
+    names = {name.partition(".")[0] for name in done.stdout.splitlines()}
+    return {name for name in names - sys.stdlib_module_names if not name.startswith("_")}
+
+
 def test_importing_poly_is_cheap(project: Path) -> None:
-    command = f"import sys, poly; print(*sorted(set({SLOW}) & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", command], cwd=project, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == []
+    """It loads no package but itself: what a name needs is imported with the name."""
+    here = {"sitecustomize", "usercustomize"}  # what an environment adds to every program
+    assert loaded("import poly", project) - loaded("", project) - here == {"poly"}
+    used = loaded("from poly import *", project)
+    assert {"islpy", "numpy"} <= used
+    assert used & {"scipy", "matplotlib", "cgen", "click", "rich", "pyopencl", "archspec"} == set()
+
+
+def test_the_help_imports_no_command(project: Path) -> None:
+    run = "import poly.cli\ntry: poly.cli.poly(['--help'])\nexcept SystemExit: pass"
+    assert loaded(run, project) & {"numpy", "islpy", "rich", "benchmarks", "codegen", "pyopencl"} == set()
+
+
+def test_a_name_is_imported_from_where_the_types_say(project: Path) -> None:
+    """What type checkers read in `poly/__init__.py` is what Python finds."""
+    tree = ast.parse((project / "poly" / "__init__.py").read_text())
+    (checked,) = (node for node in tree.body if isinstance(node, ast.If))
+    told = {
+        alias.asname or alias.name: f"{node.module}:{alias.name}" if alias.asname else node.module
+        for node in checked.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert told == poly.LATER
+    assert told.keys() == set(poly.__all__) - {"__version__"}
+    assert all(getattr(poly, name) is not None for name in told)
+
+
+def test_functions_are_not_hidden_by_modules_of_their_names(project: Path) -> None:
+    names = "poly.machine, poly.tune, poly.microkernel"
+    code = f"import {names}; print(*map(callable, ({names})))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=project, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True"] * 3
+
+
+@pytest.mark.parametrize("name", SIBLINGS)
+def test_a_file_that_hides_a_package_is_named(name: str, project: Path, tmp_path: Path) -> None:
+    """Like one in the folder where Python is started. It is not run."""
+    file = tmp_path / f"{name}.py"
+    file.write_text("print('run')")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(tmp_path), str(project)))}
+    command = [sys.executable, "-c", "import poly"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment)
+    (last,) = done.stderr.splitlines()[-1:]
+    assert done.returncode == 1 and not done.stdout
+    assert last.startswith(f"ImportError: {file} hides poly's package {name!r} in {project / name}: rename it, or ")
+
+
+def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(siblings, "SIBLINGS", ("no_such_package",))
+    with pytest.raises(ImportError, match=f"'no_such_package' is missing from {siblings.HOME}: install poly again"):
+        siblings.need_siblings()
+    assert siblings.hidden("no_such_package") is None and siblings.hidden("codegen") is None

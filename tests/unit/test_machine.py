@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,18 @@ from microkernels.dtypes import f32
 from poly.machine import Bandwidth, Cache, Machine, Measured, Peak, facts, machine, measured, table
 from poly.machine.calibration import _key, footprints
 from poly.machine.cores import cgroup_quota
-from poly.machine.description import FALLBACK, cpu_name, read_caches, size_text
+from poly.machine.description import cpu_name
 from poly.machine.probes import probes
+from poly.machine.topology import (
+    FALLBACK,
+    common_caches,
+    core_kinds,
+    cpu_list,
+    cpu_numbers,
+    memory_nodes,
+    read_caches,
+    size_text,
+)
 
 L1 = Cache(1, 32 << 10, 8, 64, 1)
 L3 = Cache(3, 32 << 20, 16, 64, 8)
@@ -60,6 +71,89 @@ def test_what_a_virtual_machine_leaves_out_is_filled_in(tmp_path: Path) -> None:
     write_cache(tmp_path, 0, level="2", type="Unified", size="1024K", ways_of_associativity="0")
     assert read_caches(tmp_path) == (Cache(2, 1 << 20, 8, 64, 1),)
     assert read_caches(tmp_path / "missing") == FALLBACK
+
+
+def write_cpu(system: Path, cpu: int, first: str, second: str, pair: str, everyone: str, capacity: str = "") -> None:
+    """A CPU with a first level of its own, a second one that the CPUs `pair` share, and a third one for `everyone`."""
+    folder = system / "cpu" / f"cpu{cpu}" / "cache"
+    write_cache(folder, 0, level="1", type="Data", size=first, shared_cpu_list=f"{cpu}")
+    write_cache(folder, 1, level="2", type="Unified", size=second, shared_cpu_list=pair)
+    if everyone:
+        write_cache(folder, 2, level="3", type="Unified", size="30M", shared_cpu_list=everyone)
+    if capacity:
+        (folder.parent / "cpu_capacity").write_text(f"{capacity}\n")
+
+
+def hybrid(system: Path) -> Path:
+    """Two fast CPUs, four slow ones that share a second level, and two slow ones without a third level."""
+    for cpu in (0, 1):
+        write_cpu(system, cpu, "48K", "1280K", f"{cpu}", "0-5")
+    for cpu in (2, 3, 4, 5):
+        write_cpu(system, cpu, "32K", "2M", "2-5", "0-5")
+    for cpu in (6, 7):
+        write_cpu(system, cpu, "32K", "2M", "6-7", "")
+    return system
+
+
+def test_cores_with_other_caches_are_of_another_kind(tmp_path: Path) -> None:
+    fast, slow, slowest = core_kinds(range(8), hybrid(tmp_path))
+    assert (fast.cpus, slow.cpus, slowest.cpus) == ((0, 1), (2, 3, 4, 5), (6, 7))
+    assert [cache.bytes >> 10 for cache in fast.caches] == [48, 1280, 30 << 10]
+    assert [cache.shared_by for cache in slow.caches] == [1, 4, 6]
+
+
+def test_the_caches_that_every_allowed_core_can_count_on(tmp_path: Path) -> None:
+    """The affinity mask decides which cores these are."""
+    system = hybrid(tmp_path)
+    for cpus, expected in (
+        ((0, 1), [(1, 48, 1), (2, 1280, 1), (3, 30 << 10, 6)]),
+        ((1, 2), [(1, 32, 1), (2, 2048, 4), (3, 30 << 10, 6)]),
+        (range(8), [(1, 32, 1), (2, 2048, 4)]),
+    ):
+        caches = common_caches(core_kinds(cpus, system))
+        assert [(cache.level, cache.bytes >> 10, cache.shared_by) for cache in caches] == expected
+
+
+def test_a_stated_speed_tells_cores_apart(tmp_path: Path) -> None:
+    for cpu, capacity in enumerate(("430", "430", "1024")):
+        write_cpu(tmp_path, cpu, "64K", "512K", f"{cpu}", "0-2", capacity)
+    slow, fast = core_kinds(range(3), tmp_path)
+    assert (slow.cpus, slow.capacity, fast.cpus, fast.capacity) == ((0, 1), 430, (2,), 1024)
+    assert list(replace(SMALL, kinds=(slow, fast)).layout()) == [
+        "CPUs 0-1: L1 64 KiB, L2 512 KiB, L3 30 MiB, 42% as fast as the fastest",
+        "CPUs 2: L1 64 KiB, L2 512 KiB, L3 30 MiB, 100% as fast as the fastest",
+    ]
+
+
+def test_cores_that_share_with_fewer_are_of_the_same_kind(tmp_path: Path) -> None:
+    """Like the cores beside one that is switched off."""
+    for cpu, pair in enumerate(("0-1", "0-1", "2")):
+        write_cpu(tmp_path, cpu, "32K", "1M", pair, "")
+    (kind,) = core_kinds(range(3), tmp_path)
+    assert [cache.shared_by for cache in kind.caches] == [1, 2]
+    assert common_caches([kind]) == kind.caches
+
+
+def test_a_system_without_cpus_has_the_least_caches(tmp_path: Path) -> None:
+    (kind,) = core_kinds((0, 1), tmp_path)
+    assert (kind.cpus, kind.caches, common_caches([kind])) == ((0, 1), FALLBACK, FALLBACK)
+
+
+def test_memory_nodes_of_the_allowed_cpus(tmp_path: Path) -> None:
+    for node, cpus in ((0, "0-3,8-11"), (1, "4-7"), (2, ""), (10, "12")):
+        (tmp_path / "node" / f"node{node}").mkdir(parents=True)
+        (tmp_path / "node" / f"node{node}" / "cpulist").write_text(f"{cpus}\n")
+    (tmp_path / "node" / "node_of_something").mkdir()
+    found = memory_nodes((2, 3, 4, 12), tmp_path)
+    assert [(node.number, node.cpus) for node in found] == [(0, (2, 3)), (1, (4,)), (10, (12,))]
+    assert memory_nodes((2, 3), tmp_path / "absent") == ()
+    assert next(replace(SMALL, nodes=found).layout()) == "CPUs 2-3 next to memory node 0"
+
+
+@pytest.mark.parametrize(("text", "numbers"), [("0-3,8", (0, 1, 2, 3, 8)), ("7", (7,)), ("", ()), ("0-x", ())])
+def test_lists_of_cpus(text: str, numbers: tuple[int, ...]) -> None:
+    assert cpu_numbers(text) == numbers
+    assert cpu_list(numbers) == (text if numbers else "")
 
 
 @pytest.mark.parametrize(
@@ -152,7 +246,7 @@ def test_the_probes_give_positive_rates() -> None:
 
 def test_the_table_and_the_facts_name_everything() -> None:
     text = "\n".join(table(SMALL, RATES))
-    for expected in ("some CPU", "portable", "32 KiB", "32 MiB", "8 CPUs", "190.0", "read, 2 threads"):
+    for expected in ("some CPU", "portable", "32 KiB", "32 MiB", "8 CPUs", "190.0", "L1, 2 threads", "400.0  300.0"):
         assert expected in text
     made = facts(SMALL, RATES)
     assert json.loads(json.dumps(made))["caches"][1]["bytes"] == 32 << 20

@@ -16,10 +16,10 @@ from poly.display import time_text
 from poly.ir.nest import Nest
 from poly.machine import Bandwidth, Cache, Machine, Measured, Peak, machine
 from poly.search.events import Ask, Search, Trial
+from poly.timing.yardstick import Yardstick, yardstick
 from poly.tuning import display, history
 from poly.tuning.display import Status
 from poly.tuning.outcome import Failure, counted, point_words
-from poly.tuning.yardstick import Yardstick, yardstick
 
 M, N, K = poly.sizes("M N K")
 RATES = Measured((Peak("f32", 1, 100.0),), (Bandwidth("L1", 1, 200.0, 150.0), Bandwidth("memory", 1, 10.0, 12.0)))
@@ -106,7 +106,6 @@ def test_lines_are_printed_for_a_new_best_and_after_a_pause(capsys: pytest.Captu
 
 
 def test_the_live_table_holds_all_rows(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("rich")
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
     with display.Live() as live:

@@ -209,7 +209,7 @@ def test_the_command_ends_with_the_status_of_ctrl_c(monkeypatch: pytest.MonkeyPa
     file = tmp_path / "loops.py"
     file.write_text(LOOPS)
     command = ["tune", f"{file}:double", "--size=M=64", "--size=N=64", "--target=c:portable", "--threads=1"]
-    for count, expected in ((0, "interrupted"), (6, "stopped         interrupted")):
+    for count, expected in ((0, "Interrupted."), (6, "stopped         interrupted")):
         monkeypatch.setattr(Table, "before", staticmethod(interrupt_at(count)))
         done = CliRunner().invoke(commands.poly, command)
         assert done.exit_code == 130

@@ -40,7 +40,7 @@ COMPARISONS: Mapping[str, type[ast.cmpop]] = {
 FOLDED: Mapping[str, Callable[[float, float], float]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 INT = (-(2**31), 2**31 - 1)
 """The least and greatest int."""
-FUNCTIONS = ("exp", "log", "sqrt", "tanh", "sin", "cos", "floor", "ceil", "pow", "fabs", "fmin", "fmax")
+FUNCTIONS = ("exp", "log", "sqrt", "tanh", "erf", "sin", "cos", "floor", "ceil", "pow", "fabs", "fmin", "fmax")
 """The functions of math.h that poly knows; each may end in `f`."""
 ABSOLUTE = ("abs", "labs", "llabs")
 KNOWN = f"The functions are {', '.join(FUNCTIONS)}, and these with an f at the end for float, and abs."
