@@ -95,14 +95,14 @@ def _check_names(signature: Signature, bound: Values, extra: Sequence[Any], keyw
     missing = [name for name in names if name not in bound]
     if extra:
         raise ArgumentError(f"{takes}. Got {len(names) + len(extra)}.")
-    if missing:
-        raise ArgumentError(f"{takes}. Missing: {', '.join(missing)}.")
     known = (*signature.sizes, *dict(signature.fixed))
     for name in keywords:
         if name not in known:
             sizes = f"; by keyword also {', '.join(signature.given)}" if signature.given else ""
             hint = did_you_mean(name, (*known, *names, *OWN_KEYWORDS))
             raise ArgumentError(f"{takes}{sizes}. It has no {plain(name)}.{hint}")
+    if missing:
+        raise ArgumentError(f"{takes}. Missing: {', '.join(missing)}.")
     untold = [size for size in signature.given if size not in keywords]
     if untold:
         raise _untold(signature, untold)

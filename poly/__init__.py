@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from poly.machine import machine
     from poly.microkernel import microkernel
     from poly.opencl_kernel import OpenCLKernel
+    from poly.parsed import parse
     from poly.scalar_types import f16, f32, f64, i8, i16, i32, i64, u8
     from poly.schedules.schedule import Schedule, schedule
     from poly.timing.benchmark import Benchmark
@@ -84,6 +85,7 @@ __all__ = [
     "machine",
     "microkernel",
     "nest",
+    "parse",
     "schedule",
     "sizes",
     "space",
@@ -112,6 +114,7 @@ LATER = {
     "dependences": "poly.analysis.dependences",
     "machine": "poly.machine",
     "microkernel": "poly.microkernel",
+    "parse": "poly.parsed",
     "space": "poly.autoschedule.derive",
     "tune": "poly.tune",
     "write_header": "poly.embed",

@@ -22,7 +22,7 @@ CELL = f"{FONT}; text-align: left; vertical-align: top; white-space: pre-wrap; p
 
 
 @dataclass(frozen=True)
-class Text:
+class Preformatted:
     """Lines that are shown as they are, or as prose, which `wraps`.
 
     With a `title`, HTML shows them only when the title is clicked.
@@ -53,7 +53,7 @@ class Cells:
         return f'<table style="border-collapse: collapse; margin: 0.3em 0; color: inherit">{head}{rows}</table>'
 
 
-Block = Text | Cells
+Block = Preformatted | Cells
 
 
 def _row(tag: str, cells: Iterable[str], style: str = "border: 0") -> str:
@@ -72,7 +72,7 @@ class Displayed:
 
     def _parts(self) -> Iterable[Block]:
         """What HTML shows below the title."""
-        return (Text(str(self)),)
+        return (Preformatted(str(self)),)
 
     def __repr__(self) -> str:
         return f"<{self._title()}>"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from microkernels.isa import ISA
 from poly.compiled import Basis, followed
-from poly.display import Block, Displayed, Text
+from poly.display import Block, Displayed, Preformatted
 from poly.ir.nest import Nest
 from poly.schedules.schedule import Schedule
 
@@ -62,9 +62,9 @@ class Scheduled(Displayed):
         return f"kernel {self.nest.name}({', '.join(map(str, self.nest.arguments))}) for {self._place}"
 
     def _parts(self) -> Iterable[Block]:
-        yield Text(str(self.schedule))
-        yield Text("\n".join(self._notes()))
-        yield Text(self.source, "source")
+        yield Preformatted(str(self.schedule))
+        yield Preformatted("\n".join(self._notes()))
+        yield Preformatted(self.source, "source")
 
     def _notes(self) -> tuple[str, ...]:
         """How many threads a call uses, whose schedule it is, and how long the text is."""

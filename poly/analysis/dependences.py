@@ -29,7 +29,7 @@ from typing import Literal
 import islpy as isl
 
 from codegen.expr import Load, loads
-from poly.display import Block, Cells, Displayed, Text
+from poly.display import Block, Cells, Displayed, Preformatted
 from poly.errors import CostWarning
 from poly.ir.budget import TooCostly, limited, printed
 from poly.ir.guards import without_conditions
@@ -107,7 +107,7 @@ class Dependences(Displayed):
                 [d.cells() for d in self.items], ("dependence", "from each instance to those after it", "distance")
             )
         if self.rough:
-            yield Text(ROUGH)
+            yield Preformatted(ROUGH)
 
 
 EXACT = 300_000

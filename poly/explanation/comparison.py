@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from poly.display import Block, Displayed, Text, columns, time_text
+from poly.display import Block, Displayed, Preformatted, columns, time_text
 from poly.errors import SpecError
 from poly.explanation.explained import explanation_of, sizes_of, subject
 from poly.explanation.explanation import Explanation
@@ -45,8 +45,8 @@ class Comparison(Displayed):
         return f"comparison of two schedules of {self.first.schedule.nest.name}: the faster one is {self.winner}"
 
     def _parts(self) -> Iterable[Block]:
-        yield Text("\n".join(self.sentences), wraps=True)
-        yield Text("\n".join(side_by_side(self.first, self.second)))
+        yield Preformatted("\n".join(self.sentences), wraps=True)
+        yield Preformatted("\n".join(side_by_side(self.first, self.second)))
 
     def __str__(self) -> str:
         """The sentences, then the bytes and times of both."""

@@ -74,7 +74,7 @@ def einsum(
             known = ", ".join(names) or "none"
             problem = f"einsum({shown(subscripts)}) has no index {plain(letter)} to give a size to"
             raise SpecError(f"{problem}. Its indices: {known}.")
-    text = _function(parsed, arrays, names, dtype, _products(parsed, sizes, price if reassociate else None))
+    text = _function(parsed, arrays, names, dtype, _products(parsed, sizes, None if reassociate is False else price))
     environment = {name: Affine.name(name) for name in names.values()} | {dtype.name: dtype, "range": range}
     nest = parse_text(Source(text, f'einsum("{subscripts}")', 1), environment, reassociate)
     return nest.with_sizes({names[letter]: value for letter, value in sizes.items()})

@@ -16,7 +16,7 @@ from codegen.integer import Affine, Linear
 from microkernels.dtypes import DType
 from microkernels.errors import did_you_mean, plain, shown
 from poly.checks import checked_size, checked_sizes
-from poly.display import Block, Displayed, Text
+from poly.display import Block, Displayed, Preformatted
 from poly.errors import SpecError
 from poly.ir.budget import printed, unlimited
 from poly.ir.fixing import fix_expr, fix_load, fix_set, fix_tree
@@ -179,8 +179,8 @@ class Nest(Displayed):
         return f"nest {self.name}({', '.join(map(str, self.arguments))})"
 
     def _parts(self) -> Iterable[Block]:
-        yield Text(self._loops())
-        yield Text("\n".join(self._sets()), "domains and accesses of the statements")
+        yield Preformatted(self._loops())
+        yield Preformatted("\n".join(self._sets()), "domains and accesses of the statements")
 
     def _loops(self) -> str:
         """The loops as written."""

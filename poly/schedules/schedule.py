@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from microkernels.errors import shown
 from poly.checks import checked_text, is_collection
-from poly.display import Block, Displayed, Text
+from poly.display import Block, Displayed, Preformatted
 from poly.errors import ScheduleError
 from poly.ir.budget import CALL, limited
 from poly.ir.edits import rename_repeats
@@ -723,8 +723,8 @@ class Schedule(Displayed):
         return f"schedule of {self.nest.name}"
 
     def _parts(self) -> Iterable[Block]:
-        yield Text(str(self))
-        yield Text(repr(self), "steps")
+        yield Preformatted(str(self))
+        yield Preformatted(repr(self), "steps")
 
     def __repr__(self) -> str:
         return f"schedule({self.nest.name})" + "".join(f".{call_text(step)}" for step in self.steps)

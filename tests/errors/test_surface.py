@@ -128,12 +128,16 @@ def steps() -> list[Door]:
     ]
 
 
+PARSED = "def f(x: f32[N]):\n    for i in range(N):\n        x[i] = 1\n"
+
+
 def functions(folder: Path) -> list[Door]:
     made = poly.schedule(matmul)
     told = {"target": "c:portable", "threads": 1, "sizes": {}, "M": 4}
     return [
         Door("sizes", poly.sizes, ("M N",)),
         Door("nest", poly.nest, (lambda x: x,), {"reassociate": True}),
+        Door("parse", poly.parse, (PARSED, {"N": 3}), {"function": "f", "reassociate": True}),
         Door("from_c", poly.from_c, (C_LOOPS, "f"), {"include": [], "define": {"N": 3}, "reassociate": True}),
         Door("einsum", poly.einsum, ("mk,kn->mn",), {"dtype": f32, "reassociate": True, "m": 4}),
         Door(

@@ -13,7 +13,7 @@ from tuning_records import record
 import poly
 from poly import f32
 from poly.autoschedule.spaces.space import Space
-from poly.display import Cells, Text, columns
+from poly.display import Cells, Preformatted, columns
 from poly.errors import ScheduleError
 from poly.explanation import explained
 from poly.machine.calibration import described
@@ -145,7 +145,12 @@ def test_html_has_the_text_whole_and_escaped(values: dict[str, Any]) -> None:
 
 def test_titles_and_cells_are_escaped() -> None:
     hostile = "</pre><script>alert('x')</script>&amp;"
-    for part in (Text(hostile), Text("", hostile), Text(hostile, hostile), Cells([[hostile]], [hostile])):
+    for part in (
+        Preformatted(hostile),
+        Preformatted("", hostile),
+        Preformatted(hostile, hostile),
+        Cells([[hostile]], [hostile]),
+    ):
         assert "<script" not in part.html() and hostile in read(part.html())
 
 
