@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -67,7 +68,9 @@ def python(name: str) -> Iterator[Diagnosis]:
         return
     missing = _missing(required)
     if missing:
-        yield Diagnosis("packages", "broken", f"missing: {', '.join(missing)}", f"pip install {' '.join(missing)}")
+        yield Diagnosis(
+            "packages", "broken", f"missing or too old: {', '.join(missing)}", f"pip install {shlex.join(missing)}"
+        )
     else:
         yield Diagnosis("packages", "ok", f"all {len(required)} that poly requires are installed")
 
@@ -126,7 +129,7 @@ def cache(name: str) -> Iterator[Diagnosis]:
     except ToolchainError as error:
         yield Diagnosis(name, "broken", str(error), "set POLY_CACHE_DIR to a directory that is yours alone")
         return
-    sizes = [path.stat().st_size for path in cache_dir().rglob("*") if path.is_file()]
+    sizes = list(_sizes(cache_dir()))
     count = f"{len(sizes)} file{'s' if len(sizes) != 1 else ''}"
     yield Diagnosis(name, "ok", f"{cache_dir()}: {sum(sizes) / 1e6:.1f} MB in {count}, written by this user alone")
 
@@ -222,13 +225,34 @@ def _built(function: str, *flags: str) -> int:
     return int(library.lib.poly_doctor())
 
 
+def _sizes(folder: Path) -> Iterator[int]:
+    """The sizes of all files in a folder; others may come and go meanwhile."""
+    for path in folder.rglob("*"):
+        with suppress(OSError):
+            if path.is_file():
+                yield path.stat().st_size
+
+
 def _missing(requirements: list[str]) -> list[str]:
-    """The requirements, without their conditions, of whose distributions none is installed."""
+    """The requirements, without their conditions, that no installed distribution meets."""
     found = []
     for line in requirements:
         wanted = line.partition(";")[0].strip()
         try:
-            metadata.version(re.split(r"[^\w.-]", wanted)[0])
+            installed = metadata.version(re.split(r"[^\w.-]", wanted)[0])
         except metadata.PackageNotFoundError:
             found.append(wanted)
+            continue
+        least = re.search(r">=\s*([\d.]+)", wanted)
+        if least and _numbers(installed) < _numbers(least[1]):
+            found.append(wanted)
     return found
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """The numbers with which a version begins, by which it is compared; `2.0` is `2`."""
+    text = re.match(r"[\d.]*", version)
+    numbers = [int(part) for part in (text[0] if text else "").split(".") if part]
+    while numbers and numbers[-1] == 0:
+        numbers.pop()
+    return tuple(numbers)

@@ -58,8 +58,8 @@ class BenchCommand(Deferred):
         """The command itself. Raises UserError if the package is not installed, or if something hides it."""
         try:
             return super().load()
-        except (ImportError, AttributeError) as error:
-            if isinstance(error, ImportError) and error.name not in ("benchmarks", self._module):
+        except ModuleNotFoundError as error:
+            if str(error.name).partition(".")[0] != "benchmarks":
                 raise
             raise UserError((hidden("benchmarks") if (HOME / "benchmarks").is_dir() else None) or NO_BENCH) from error
 

@@ -28,9 +28,7 @@ def command(as_json: bool) -> None:
     The C compiler, OpenMP, the cache directory, the tuning records, the calibration, OpenCL's devices, the peers of
     the benchmarks, and files that hide a package of poly. The exit status is 1 if something that poly needs is broken.
     """
-    found = []
-    for one in (*diagnoses(), *peers()) if as_json else _told():
-        found.append(one)
+    found = list((*diagnoses(), *peers()) if as_json else _told())
     broken = [one for one in found if one.state == "broken"]
     if as_json:
         click.echo(json.dumps({"ok": not broken, "checks": [asdict(one) for one in found]}, indent=1))

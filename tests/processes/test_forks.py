@@ -143,6 +143,8 @@ import importlib.abc
 import sys
 import time
 
+poly.compile  # is imported with all that it is made of, for which a fork would not wait at a tenth of a second each
+
 class Slow(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path, target=None):
         if threading.current_thread() is not threading.main_thread():

@@ -108,7 +108,13 @@ def test_missing_packages_are_told_with_the_command(monkeypatch: pytest.MonkeyPa
     lines = ["numpy>=2.0", "no-such-package-here>=3", "absent-too; extra == 'cluster'", "rich>=13; extra == 'shown'"]
     monkeypatch.setattr(metadata, "requires", lambda name: lines)
     _, found = tried("Python")
-    assert (found.state, found.remedy) == ("broken", "pip install no-such-package-here>=3")
+    assert (found.state, found.remedy) == ("broken", "pip install 'no-such-package-here>=3'")
+    monkeypatch.setattr(metadata, "version", lambda name: {"numpy": "1.26.4", "rich": "13.10"}[name])
+    monkeypatch.setattr(metadata, "requires", lambda name: ["numpy>=2.0", "rich>=13.7"])
+    _, found = tried("Python")
+    assert (found.state, found.text) == ("broken", "missing or too old: numpy>=2.0")
+    monkeypatch.undo()
+    monkeypatch.setattr(metadata, "requires", lambda name: lines)
 
     class Extras:
         def get_all(self, name: str) -> list[str]:
