@@ -1,4 +1,4 @@
-"""`poly tune`: search for the fastest schedule of a nest, and record it."""
+"""`poly tune`: search for the fastest schedule of a nest, or of all nests in a file, and record it."""
 
 from __future__ import annotations
 
@@ -6,17 +6,19 @@ import json
 
 import click
 
-from poly.commands.nestfile import load_nest
-from poly.commands.options import nest_argument, parse_sizes, size_option, target_option, threads_option
+from poly.commands.nestfile import open_nests
+from poly.commands.options import parse_sizes, size_option, target_option, threads_option
+from poly.errors import SearchError
 from poly.tuning.options import Options, Start
-from poly.tuning.session import tuned
+from poly.tuning.problem import problems
+from poly.tuning.together import tuned
 
 INTERRUPTED = 130
 """The exit status of a program that is ended by Ctrl-C."""
 
 
 @click.command("tune")
-@nest_argument
+@click.argument("nest", metavar="FILE[:NAME]")
 @size_option
 @click.option(
     "--at",
@@ -25,7 +27,7 @@ INTERRUPTED = 130
     callback=parse_sizes,
     help="A size that stays open, and the value at which it is measured; may be repeated.",
 )
-@click.option("--trials", type=int, help="The most schedules to judge.")
+@click.option("--trials", type=int, help="The most schedules to judge, of all nests together.")
 @click.option("--seconds", type=float, help="Begin no measurement after this many seconds.")
 @click.option("--strategy", default="droplet", show_default=True, help="How to search.")
 @click.option("--start", type=click.Choice(["model", "origin"]), default="model", show_default=True)
@@ -56,6 +58,8 @@ def command(
 ) -> None:
     """Search for the fastest schedule of a nest by measuring, and record it for poly.compile.
 
+    All nests of FILE.py share the budget: the next trials go where they are expected to save most time.
+
     Without --trials or --seconds the search ends when it expects to gain less than 1 %. Ctrl-C ends it with the best
     result so far (status 130); the same command continues it.
     """
@@ -69,11 +73,20 @@ def command(
         records=not no_records,
         show=not quiet,
     )
+    nests = open_nests(nest).nests
     try:
-        tuning = tuned(load_nest(nest), options, target=target, threads=threads, sizes=sizes, at=at).tuning
+        kernels = tuned(problems(nests, target, threads, sizes, at), options)
     except KeyboardInterrupt:
         click.echo("poly: interrupted", err=True)
         context.exit(INTERRUPTED)
-    click.echo(json.dumps(tuning.facts(), indent=1) if as_json else str(tuning))
-    if tuning.interrupted:
+    found = [kernel.tuning for kernel in kernels if not isinstance(kernel, SearchError)]
+    if as_json:
+        facts = [tuning.facts() for tuning in found]
+        click.echo(json.dumps(facts[0] if len(kernels) == 1 and facts else facts, indent=1))
+    else:
+        click.echo("\n\n".join(map(str, found)))
+    for kernel in kernels:
+        if isinstance(kernel, SearchError):
+            raise kernel
+    if any(tuning.interrupted for tuning in found):
         context.exit(INTERRUPTED)

@@ -84,6 +84,10 @@ class LiveMeasurer:
         self._builder.close()
         self._temporary.cleanup()
 
+    def pause(self) -> None:
+        """End the child process, whose arrays take memory; the next measurement starts another."""
+        self._child.close()
+
     def measure(self, ask: Ask) -> list[Trial]:
         """A trial for each point, in order.
 
