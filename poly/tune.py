@@ -14,6 +14,8 @@ from poly.function import Function
 from poly.ir.nest import Nest
 
 if TYPE_CHECKING:
+    from distributed import Client
+
     from poly.compilation import CTarget
     from poly.search.events import Strategy
     from poly.tuning.outcome import TunedKernel, TunedOpenCLKernel, Tuning
@@ -36,6 +38,7 @@ def tune(
     seed: int = 0,
     records: bool = True,
     show: bool | None = None,
+    workers: str | Client | None = None,
     **more: int,
 ) -> TunedKernel: ...
 
@@ -57,6 +60,7 @@ def tune(
     seed: int = 0,
     records: bool = True,
     show: bool | None = None,
+    workers: str | Client | None = None,
     **more: int,
 ) -> TunedKernel | TunedOpenCLKernel: ...
 
@@ -78,6 +82,7 @@ def tune(
     seed: int = 0,
     records: bool = True,
     show: bool | None = None,
+    workers: str | Client | None = None,
     **more: int,
 ) -> list[TunedKernel | TunedOpenCLKernel]: ...
 
@@ -98,6 +103,7 @@ def tune(
     seed: int = 0,
     records: bool = True,
     show: bool | None = None,
+    workers: str | Client | None = None,
     **more: int,
 ) -> TunedKernel | TunedOpenCLKernel | list[TunedKernel | TunedOpenCLKernel]:
     """Search for the fastest schedule of a nest by measuring, and compile it.
@@ -128,11 +134,13 @@ def tune(
         seed: the seed of the strategy's random choices, and of the data.
         records: whether tuning records are read and written.
         show: whether to show progress; by default, if stderr is a terminal.
+        workers: the address of a `dask.distributed` cluster, or its client: its workers build the candidates, and those
+            on machines like this one measure them.
 
     Raises:
         SearchError: a budget of zero or less, an unknown strategy or start, a size without a value or outside the
             range that the nest allows, a space without a legal point, or no point that could be measured, with the
-            reasons.
+            reasons; a cluster that cannot be reached, has no worker that fits, or has one with another poly.
         SpecError: not a nest, an unknown size, or an access outside its array.
         TargetError, ArgumentError, ToolchainError: as `poly.compile`; ArgumentError also for an invalid option.
         RecordError: the store of records cannot be written.
@@ -145,7 +153,8 @@ def tune(
     several = is_collection(nest)
     nests: list[Any] = list(nest) if is_collection(nest) else [nest]
     tasks = problems(nests, target, threads, checked_sizes(sizes, more), at)
-    kernels = tuned(tasks, options, _checked_weights(weights, len(tasks) if several else None))
+    calls = _checked_weights(weights, len(tasks) if several else None)
+    kernels = tuned(tasks, options, calls, workers=workers)
     for item in nests:
         own = item[0] if isinstance(item, tuple) else item
         if isinstance(own, Function):

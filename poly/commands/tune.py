@@ -35,6 +35,7 @@ INTERRUPTED = 130
 @threads_option
 @click.option("--cold", is_flag=True, help="Flush the caches before each call.")
 @click.option("--seed", type=int, default=0, show_default=True, help="The seed of random choices.")
+@click.option("--workers", metavar="ADDRESS", help="A dask cluster whose workers build and measure.")
 @click.option("--no-records", is_flag=True, help="Neither read nor write the records.")
 @click.option("--quiet", is_flag=True, help="Show nothing while the search runs.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -52,6 +53,7 @@ def command(
     threads: int | None,
     cold: bool,
     seed: int,
+    workers: str | None,
     no_records: bool,
     quiet: bool,
     as_json: bool,
@@ -75,7 +77,7 @@ def command(
     )
     nests = open_nests(nest).nests
     try:
-        kernels = tuned(problems(nests, target, threads, sizes, at), options)
+        kernels = tuned(problems(nests, target, threads, sizes, at), options, workers=workers)
     except KeyboardInterrupt:
         click.echo("poly: interrupted", err=True)
         context.exit(INTERRUPTED)

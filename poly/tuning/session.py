@@ -52,6 +52,10 @@ class Closable(PointSource, Protocol):
     def close(self) -> None: ...
 
 
+MakeMeasurer = Callable[[Space, Options], Closable]
+"""Makes the measurer of a space."""
+
+
 def local(space: Space, options: Options) -> Closable:
     """Measures on this machine."""
     return LiveMeasurer(space, cold=options.cold, seed=options.seed)
@@ -63,7 +67,7 @@ class Together:
 
     options: Options
     searches: int
-    measurer: Callable[[Space, Options], Closable] = local
+    measurer: MakeMeasurer = local
     display: Display = field(default_factory=Silent)
     interrupts: Interrupts = field(default_factory=Interrupts)
     tried: int = 0

@@ -5,9 +5,10 @@ A single nest is a list of one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
-from poly.autoschedule.spaces.space import Space
 from poly.errors import SearchError
 from poly.records import Key
 from poly.search.allocation import Allocation, most_gain
@@ -16,7 +17,7 @@ from poly.tuning.display import display
 from poly.tuning.options import Options
 from poly.tuning.outcome import TunedKernel, TunedOpenCLKernel
 from poly.tuning.problem import TuningProblem
-from poly.tuning.session import Closable, Together, TuningSession, local, problem_key
+from poly.tuning.session import MakeMeasurer, Together, TuningSession, local, problem_key
 
 OPEN = 4
 """The most nests whose arrays are in memory at a time."""
@@ -30,14 +31,39 @@ def tuned(
     options: Options,
     weights: Sequence[float] = (),
     *,
-    measurer: Callable[[Space, Options], Closable] = local,
+    workers: Any = None,
     allocation: Allocation = most_gain,
 ) -> list[Tuned]:
     """Search for the best schedule of each nest, and compile it. `poly.tune` documents the options and errors.
 
     A nest that cannot be measured leaves the budget to the others.
     """
-    shared, sessions = _sessions(problems, options, weights or [1.0] * len(problems), measurer)
+    with _place(workers) as measurer:
+        sessions = _searched(problems, options, weights or [1.0] * len(problems), measurer, allocation)
+    return [_result(sessions[problem_key(problem, options.cold)], problem) for problem in problems]
+
+
+@contextmanager
+def _place(workers: Any) -> Iterator[MakeMeasurer]:
+    """Where candidates are built and measured: by the workers of a cluster, or else here."""
+    if workers is None:
+        yield local
+        return
+    from poly.cluster import ClusterMeasurer, connected
+
+    with connected(workers) as members:
+        yield lambda space, options: ClusterMeasurer(space, members, cold=options.cold, seed=options.seed)
+
+
+def _searched(
+    problems: Sequence[TuningProblem],
+    options: Options,
+    weights: Sequence[float],
+    measurer: MakeMeasurer,
+    allocation: Allocation,
+) -> dict[Key, TuningSession]:
+    """The sessions of the problems by their keys, all ended."""
+    shared, sessions = _sessions(problems, options, weights, measurer)
     with display(options.show) as shared.display, shared.interrupts:
         for session in sessions.values():
             session.show()
@@ -46,14 +72,14 @@ def tuned(
         finally:
             for session in sessions.values():
                 session.close()
-    return [_result(sessions[problem_key(problem, options.cold)], problem) for problem in problems]
+    return sessions
 
 
 def _sessions(
     problems: Sequence[TuningProblem],
     options: Options,
     weights: Sequence[float],
-    measurer: Callable[[Space, Options], Closable],
+    measurer: MakeMeasurer,
 ) -> tuple[Together, dict[Key, TuningSession]]:
     """A session for each key of the problems; the same loops in two nests are tuned once, with both weights.
 

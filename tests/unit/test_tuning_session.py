@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -17,6 +17,7 @@ import poly
 from poly import commands, f32
 from poly.autoschedule.spaces.space import Point, Space
 from poly.records import Store, point_text
+from poly.search.allocation import Standing
 from poly.search.events import Ask, Search
 from poly.tuning import session, together
 from poly.tuning.display import Silent, Status
@@ -392,9 +393,16 @@ def test_a_nest_without_a_trial_gets_one_where_the_records_hold_the_budget() -> 
     assert second.trials >= 1 and second.reused == 0
 
 
-def test_the_heavier_nest_gets_more_trials() -> None:
-    tunings = [kernel.tuning for kernel in tune_both(trials=24, weights=[1, 1000])]
-    assert tunings[1].trials > tunings[0].trials >= 1
+def test_weights_are_calls_of_which_each_takes_its_time() -> None:
+    seen: list[list[float]] = []
+
+    def second(standings: Sequence[Standing]) -> int:
+        seen.append([standing.seconds for standing in standings])
+        return len(standings) - 1
+
+    tasks = [problem(nest, "c:portable", 1, {}, None) for nest in (NEST, WIDE)]
+    together.tuned(tasks, Options(trials=4), [1, 1000], allocation=second)
+    assert [after / before for before, after in seen] == pytest.approx([1000] * len(seen), rel=0.01)
 
 
 def test_the_same_loops_twice_are_tuned_once() -> None:
