@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from time import monotonic, sleep
@@ -73,6 +74,11 @@ def measurers(isa: ISA) -> Hands:
     return found
 
 
+def of_kind(machine: str) -> Hands:
+    """One worker on a machine with this name."""
+    return lambda members: [member for member in members if member.machine == machine][:1]
+
+
 class Crew:
     """The workers of a cluster, each asked once who it is. Those that join later take part, too."""
 
@@ -128,6 +134,22 @@ class Crew:
                 yield work.done.pop(number)
         finally:
             work.cancel()
+
+    def each_kind(self, call: Call) -> dict[str, Any]:
+        """The results of a call on one worker of each kind of machine, by the machines' names in records; all at once.
+
+        A kind whose workers all die has the call's `lost`. Raises what the call raises.
+        """
+
+        def carried_out(machine: str) -> Any:
+            try:
+                return next(self.results([call], of_kind(machine)))
+            except Deserted:
+                return call.lost
+
+        kinds = sorted({member.machine for member in self.members()})
+        with ThreadPoolExecutor(max(1, len(kinds))) as pool:
+            return dict(zip(kinds, pool.map(carried_out, kinds), strict=True))
 
     def everywhere(self, function: Callable[..., object], *arguments: object) -> None:
         """Call a function on all workers, without their results; a worker may die meanwhile."""

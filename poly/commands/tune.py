@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from textwrap import indent
 
 import click
 
 from poly.commands.nestfile import open_nests
 from poly.commands.options import parse_sizes, size_option, target_option, threads_option
 from poly.errors import SearchError
+from poly.tuning.elsewhere import Job, tuned_everywhere
 from poly.tuning.options import Options, Start
 from poly.tuning.problem import problems
 from poly.tuning.together import tuned
@@ -36,6 +38,7 @@ INTERRUPTED = 130
 @click.option("--cold", is_flag=True, help="Flush the caches before each call.")
 @click.option("--seed", type=int, default=0, show_default=True, help="The seed of random choices.")
 @click.option("--workers", metavar="ADDRESS", help="A dask cluster whose workers build and measure.")
+@click.option("--everywhere", is_flag=True, help="Search on each kind of machine of --workers, and merge the records.")
 @click.option("--no-records", is_flag=True, help="Neither read nor write the records.")
 @click.option("--quiet", is_flag=True, help="Show nothing while the search runs.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -54,6 +57,7 @@ def command(
     cold: bool,
     seed: int,
     workers: str | None,
+    everywhere: bool,
     no_records: bool,
     quiet: bool,
     as_json: bool,
@@ -76,6 +80,11 @@ def command(
         show=not quiet,
     )
     nests = open_nests(nest).nests
+    if everywhere:
+        if workers is None or as_json:
+            raise click.UsageError("--everywhere needs --workers, and has no --json: see `poly records export`.")
+        _on_each_kind(Job(nests, options, target, threads, sizes, at), workers)
+        return
     try:
         kernels = tuned(problems(nests, target, threads, sizes, at), options, workers=workers)
     except KeyboardInterrupt:
@@ -92,3 +101,10 @@ def command(
             raise kernel
     if any(tuning.interrupted for tuning in found):
         context.exit(INTERRUPTED)
+
+
+def _on_each_kind(job: Job, workers: str) -> None:
+    for machine, every in tuned_everywhere(job, workers).items():
+        click.echo(f"on {machine}:")
+        for told in every:
+            click.echo(indent(told.report, "  "))

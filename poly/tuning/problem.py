@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from microkernels.errors import plain
 from microkernels.isa import ISA
@@ -12,6 +12,7 @@ from poly.checks import checked_sizes
 from poly.errors import SearchError, SpecError
 from poly.ir.nest import Nest, checked_nest
 from poly.machine.target import Backend, parse
+from poly.records import Key, key_for
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,12 @@ def problem(
     if all(statement.domain.is_empty() for statement in check(measured).statements):
         raise SearchError(f"{task.title}: at these sizes no statement is ever run, so there is nothing to measure.")
     return task
+
+
+def problem_key(task: TuningProblem, cold: bool) -> Key:
+    """The key of a problem's records; cold ones are apart, since poly.compile uses records for warm caches."""
+    key = key_for(task.nest, task.isa, task.threads, task.target.device)
+    return replace(key, target=f"{key.target}, cold") if cold else key
 
 
 def problems(

@@ -20,7 +20,7 @@ from poly.compilation import compile_nest
 from poly.errors import SearchError
 from poly.machine import machine, measured
 from poly.measure import LiveMeasurer
-from poly.records import Key, Store, key_for
+from poly.records import Store
 from poly.search.allocation import Standing
 from poly.search.events import Ask, Event, Strategy, Trial
 from poly.search.journal import Journal, Outcome
@@ -39,7 +39,7 @@ from poly.tuning.outcome import (
     point_words,
     with_tuning,
 )
-from poly.tuning.problem import TuningProblem
+from poly.tuning.problem import TuningProblem, problem_key
 from poly.tuning.stoppable import Interrupts, PointSource, Stoppable
 from poly.tuning.yardstick import Yardstick, gpu_yardstick, yardstick
 
@@ -330,9 +330,3 @@ def _kernel(task: TuningProblem, tuning: Tuning, records: bool) -> TunedKernel |
     if kernel.record is None or kernel.schedule.steps != tuning.schedule.steps:
         kernel = compile_nest(task.nest, schedule=tuning.schedule, target=target, threads=task.threads)
     return with_tuning(kernel, tuning)
-
-
-def problem_key(task: TuningProblem, cold: bool) -> Key:
-    """The key of a problem's records; cold ones are apart, since poly.compile uses records for warm caches."""
-    key = key_for(task.nest, task.isa, task.threads, task.target.device)
-    return replace(key, target=f"{key.target}, cold") if cold else key

@@ -16,8 +16,8 @@ from poly.search.stopping import Budget, Purse
 from poly.tuning.display import display
 from poly.tuning.options import Options
 from poly.tuning.outcome import TunedKernel, TunedOpenCLKernel
-from poly.tuning.problem import TuningProblem
-from poly.tuning.session import MakeMeasurer, Together, TuningSession, local, problem_key
+from poly.tuning.problem import TuningProblem, problem_key
+from poly.tuning.session import MakeMeasurer, Together, TuningSession, local
 
 OPEN = 4
 """The most nests whose arrays are in memory at a time."""

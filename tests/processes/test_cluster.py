@@ -22,7 +22,10 @@ from poly.cluster.crew import Call, Crew, builders, measurers
 from poly.cluster.member import announce
 from poly.errors import SearchError
 from poly.records import Store, key_for
+from poly.records.key import machine_name
 from poly.search.events import Ask, Search
+from poly.tuning.elsewhere import Job, tuned_everywhere
+from poly.tuning.options import Options
 
 distributed = pytest.importorskip("distributed")
 
@@ -141,3 +144,23 @@ def test_a_machine_has_one_measurer_and_all_builders() -> None:
     members = (here, *others)
     assert {member.address for member in measurers(isa)(members)} == {"a", "c"}
     assert [member.address for member in builders(isa)(members)] == ["a", "a", "b", "c", "c", "d", "d"]
+
+
+def test_each_kind_of_machine_tunes_for_itself_and_the_records_come_here(client: Any, tmp_path: Path) -> None:
+    """The workers have the store of the environment in which they started, which is another one than that here."""
+    nest = product.with_sizes({"M": 20, "N": 20, "K": 12})
+    job = Job((nest, poly.einsum("i,i->i", i=8)), Options(trials=2), "c", 1, {}, {})
+    found = tuned_everywhere(job, client)
+    (every,) = found.values()
+    assert list(found) == [machine_name()] and all("trials" in told.report for told in every)
+    here = Store.open()
+    assert here.path.parent == tmp_path and {record.key.name for record in here.records()} >= {"product"}
+    assert poly.compile(nest, threads=1).origin == "record"
+
+
+def test_a_strategy_of_ones_own_stays_here(client: Any) -> None:
+    job = Job((product,), Options(strategy=lambda *_: iter(())), "c", 1, {}, {})
+    with pytest.raises(SearchError, match="runs in this process only"):
+        tuned_everywhere(job, client)
+    (told,) = next(iter(tuned_everywhere(Job((product,), Options(), "c", 1, {}, {}), client).values()))
+    assert "nothing says what M, K, N should be" in told.report and told.record is None
