@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,16 +12,12 @@ from codegen.program import Threading
 from microkernels.isa import ISAS
 from poly.blas import ROUTINES, write_blas
 from poly.blas.write import checked_names
+from poly.checks import checked_path
 from poly.commands.nestfile import NestFile, open_nests
 from poly.commands.options import parse_sizes, size_option
-from poly.compilation import compile_nest
-from poly.embed import write_header
 from poly.embed.files import write_output
-from poly.embed.tuned import tuned_sizes
-from poly.errors import SpecError
-from poly.ir.nest import Nest
-from poly.kernel import Kernel
-from poly.machine.target import checked_threads
+from poly.embed.plan import HeaderPlan
+from poly.errors import SearchError, SpecError
 
 
 def parse_isas(context: click.Context, option: click.Parameter, text: str | None) -> tuple[str, ...] | None:
@@ -77,6 +74,9 @@ def parse_special(context: click.Context, option: click.Parameter, texts: tuple[
 @click.option("--cores", type=click.IntRange(min=1), help="Threads that the schedules assume (this machine's).")
 @click.option("--prefix", help="The prefix of every name (the nest's name, or the file's).")
 @click.option("--dense", is_flag=True, help="Arrays have no gaps between rows: the functions take no strides.")
+@click.option(
+    "--workers", metavar="ADDRESS", help="Make one on each kind of machine of a dask cluster, by its records."
+)
 @click.option("-MD", "depends", is_flag=True, help="Also write the header's dependencies, for make or ninja.")
 @click.option(
     "-MF", "depend_file", type=click.Path(path_type=Path, dir_okay=False), help="The file for these (OUTPUT.d)."
@@ -93,6 +93,7 @@ def command(
     cores: int | None,
     prefix: str | None,
     dense: bool,
+    workers: str | None,
     depends: bool,
     depend_file: Path | None,
 ) -> None:
@@ -105,17 +106,21 @@ def command(
     poly header --blas gemm,gemv,syrk -o blas.h                    cblas_sgemm, cblas_dgemm and so on
     """
     if blas is not None:
-        if nests or sizes or special or tuned or cores or dense or depends or depend_file:
+        if nests or sizes or special or tuned or cores or dense or workers or depends or depend_file:
             raise click.UsageError("--blas goes with -o, --isa, --threads and --prefix alone.")
         write_blas(output, blas, prefix=prefix, isas=isas, threads=threads)
         return
     if nests is None:
         raise click.UsageError("give a file with nests, or --blas.")
+    if workers is not None and (depends or depend_file):
+        raise click.UsageError("--workers makes several headers, and goes with neither -MD nor -MF.")
     opened = open_nests(nests)
     _check_names(opened, [sizes, *special])
-    count = 1 if threads == "none" else checked_threads(cores)
-    kernels = [kernel for nest in opened.nests for kernel in _kernels(nest, sizes, special, tuned, count)]
-    write_header(output, kernels, prefix=prefix, isas=isas, threads=threads, dense=dense)
+    plan = HeaderPlan(output.stem, opened.nests, sizes, special, tuned, isas, threads, cores, prefix, dense)
+    if workers is not None:
+        _write_each_kind(output, plan, workers)
+        return
+    write_output(checked_path("the path of the header", output), plan.text())
     if depends or depend_file:
         write_output(depend_file or output.with_suffix(".d"), _rules(output, opened))
 
@@ -131,17 +136,19 @@ def _check_names(opened: NestFile, given: list[dict[str, int]]) -> None:
             )
 
 
-def _kernels(
-    nest: Nest, sizes: dict[str, int], special: list[dict[str, int]], tuned: bool, threads: int
-) -> list[Kernel]:
-    """The kernels of one nest: the general one, with `sizes` fixed, and the specialised ones."""
-    base = compile_nest(
-        nest, sizes={name: value for name, value in sizes.items() if name in nest.sizes}, threads=threads
-    )
-    found = [{**one} for one in special if one.keys() <= set(base.nest.sizes)]
-    if tuned:
-        found += [one for one in tuned_sizes(base.nest, base.isa, threads) if one not in found]
-    return [base, *(compile_nest(base.nest, sizes=one, threads=threads) for one in found)]
+def _write_each_kind(output: Path, plan: HeaderPlan, workers: str) -> None:
+    """Write the header of each kind of machine in a cluster, named after the machine."""
+    from poly.cluster import Call, connected
+
+    with connected(workers) as crew:
+        texts = crew.each_kind(Call(HeaderPlan.text, (plan,), None))
+    for machine, text in texts.items():
+        name = re.sub(r"[^a-z0-9]+", "-", machine.lower()).strip("-")
+        path = output.with_stem(f"{output.stem}-{name}")
+        if text is None:
+            raise SearchError(f"{path} was not made: the workers on {machine} died.")
+        write_output(path, text)
+        click.echo(path)
 
 
 def _rules(output: Path, opened: NestFile) -> str:

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import poly
-from poly import f32
+from poly import commands, f32
 from poly.autoschedule.spaces.space import Point, Space
 from poly.cluster import crew as crews
 from poly.cluster.crew import Call, Crew, builders, measurers
@@ -28,6 +29,18 @@ from poly.tuning.elsewhere import Job, tuned_everywhere
 from poly.tuning.options import Options
 
 distributed = pytest.importorskip("distributed")
+
+LOOPS = """import poly
+from poly import f32
+
+M, N = poly.sizes("M N")
+
+@poly.nest
+def product(A: f32[M, N], B: f32[N]):
+    for i in range(M):
+        for j in range(N):
+            B[j] += A[i, j]
+"""
 
 M, N, K = poly.sizes("M N K")
 
@@ -164,3 +177,17 @@ def test_a_strategy_of_ones_own_stays_here(client: Any) -> None:
         tuned_everywhere(job, client)
     (told,) = next(iter(tuned_everywhere(Job((product,), Options(), "c", 1, {}, {}), client).values()))
     assert "nothing says what M, K, N should be" in told.report and told.record is None
+
+
+def test_a_header_of_each_kind_of_machine_is_that_made_there(client: Any, tmp_path: Path) -> None:
+    file = tmp_path / "loops.py"
+    file.write_text(LOOPS)
+    made = ["header", f"{file}:product", "--isa=portable", "--threads=none", "--prefix=p"]
+    there = CliRunner().invoke(
+        commands.poly, [*made, "-o", str(tmp_path / "out.h"), "--workers", client.scheduler.address]
+    )
+    assert there.exit_code == 0, there.output
+    assert CliRunner().invoke(commands.poly, [*made, "-o", str(tmp_path / "out.h")]).exit_code == 0
+    path = Path(there.output.strip())
+    assert path.parent == tmp_path and path.name.startswith("out-")
+    assert path.read_text() == (tmp_path / "out.h").read_text()
