@@ -39,7 +39,7 @@ Hands = Callable[[Collection[Member]], Iterable[Member]]
 
 
 @dataclass(frozen=True)
-class Call:
+class WorkerCall:
     """A function of `poly.cluster.member` and its arguments; `lost` is the result if its workers die."""
 
     function: Callable[..., object]
@@ -111,7 +111,7 @@ class Crew:
                 f"they run on {'; '.join(have)}. Call poly on one of these."
             )
 
-    def results(self, calls: Sequence[Call], hands: Hands) -> Iterator[Any]:
+    def results(self, calls: Sequence[WorkerCall], hands: Hands) -> Iterator[Any]:
         """The results of some calls, in order, each as soon as it is there.
 
         Raises Deserted if there is nobody to carry them out, and what a call raises.
@@ -135,7 +135,7 @@ class Crew:
         finally:
             work.cancel()
 
-    def each_kind(self, call: Call) -> dict[str, Any]:
+    def each_kind(self, call: WorkerCall) -> dict[str, Any]:
         """The results of a call on one worker of each kind of machine, by the machines' names in records; all at once.
 
         A kind whose workers all die has the call's `lost`. Raises what the call raises.
@@ -192,7 +192,7 @@ class Crew:
 class _Work:
     """Calls that wait, those that a worker has, and the results."""
 
-    def __init__(self, calls: Sequence[Call]) -> None:
+    def __init__(self, calls: Sequence[WorkerCall]) -> None:
         self.calls = calls
         self.done: dict[int, object] = {}
         self.running: dict[Future, tuple[int, str]] = {}

@@ -52,7 +52,7 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Library:
+class BuiltLibrary:
     """The content of a candidate's library, or why there is none."""
 
     content: bytes = b""
@@ -73,16 +73,16 @@ def _host() -> str:
         return socket.gethostname()
 
 
-def compiled(text: str, flags: tuple[str, ...], many: bool) -> Library:
+def compiled(text: str, flags: tuple[str, ...], many: bool) -> BuiltLibrary:
     """Build a C text to a library; `many` says that others with these flags follow, which then take less time."""
     with beside(), own_workplace() as folder:
         try:
             if many and flags not in _precompiled:
                 precompile(flags)
                 _precompiled.add(flags)
-            return Library(build(text, flags, Path(folder), SECONDS).read_bytes())
+            return BuiltLibrary(build(text, flags, Path(folder), SECONDS).read_bytes())
         except ToolchainError as error:
-            return Library(failure=f"does not compile: {error}")
+            return BuiltLibrary(failure=f"does not compile: {error}")
 
 
 _precompiled: set[tuple[str, ...]] = set()

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from uuid import uuid4
 
 from poly.autoschedule.spaces.space import Point, Space
-from poly.cluster.crew import Call, Crew, Deserted, builders, measurers
-from poly.cluster.member import Library, compiled, leave, timed
+from poly.cluster.crew import Crew, Deserted, WorkerCall, builders, measurers
+from poly.cluster.member import BuiltLibrary, compiled, leave, timed
 from poly.compiled import translate
 from poly.errors import PolyError, SearchError, SearchWarning
 from poly.measure.builder import WORTH
@@ -39,7 +39,7 @@ class ClusterMeasurer:
         self._cold, self._seed, self._samples, self._patience = cold, seed, samples, patience
         self._token = uuid4().hex
         self._recipe: Recipe | None = None
-        self._built: dict[Point, Library] = {}
+        self._built: dict[Point, BuiltLibrary] = {}
         self._trials = 0
 
     def trials(self, ask: Ask) -> Iterator[Trial]:
@@ -80,16 +80,16 @@ class ClusterMeasurer:
     def _build(self, points: Sequence[Point]) -> None:
         """Have the libraries of new points built."""
         missing = [point for point in dict.fromkeys(points) if point not in self._built]
-        calls: dict[Point, Call] = {}
+        calls: dict[Point, WorkerCall] = {}
         for point in missing:
             try:
                 made = translate(self.space.schedule(point), self.space.isa)
             except PolyError as error:
-                self._built[point] = Library(failure=f"{type(error).__name__}: {error}")
+                self._built[point] = BuiltLibrary(failure=f"{type(error).__name__}: {error}")
             else:
                 many = len(missing) >= WORTH
-                calls[point] = Call(compiled, (made.library, made.flags, many), Library(failure=DIED))
-        results: Iterable[Library] = self._crew.results(list(calls.values()), builders(self.space.isa))
+                calls[point] = WorkerCall(compiled, (made.library, made.flags, many), BuiltLibrary(failure=DIED))
+        results: Iterable[BuiltLibrary] = self._crew.results(list(calls.values()), builders(self.space.isa))
         self._built |= zip(calls, results, strict=True)
 
     def _failure(self, point: Point, rival: Point | None) -> str:
@@ -98,8 +98,8 @@ class ClusterMeasurer:
             return reason
         return RIVAL.format(self._built[rival].failure) if rival is not None and self._built[rival].failure else ""
 
-    def _call(self, point: Point, rival: Point | None) -> Call:
+    def _call(self, point: Point, rival: Point | None) -> WorkerCall:
         against = None if rival is None else self._built[rival].content
         expected = self.space.predict(point).seconds
         arguments = (self._token, self._recipe, self._built[point].content, against, expected)
-        return Call(timed, (*arguments, self._samples, self._patience), Timing(failure=DIED))
+        return WorkerCall(timed, (*arguments, self._samples, self._patience), Timing(failure=DIED))

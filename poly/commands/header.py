@@ -13,10 +13,10 @@ from microkernels.isa import ISAS
 from poly.blas import ROUTINES, write_blas
 from poly.blas.write import checked_names
 from poly.checks import checked_path
+from poly.commands.headerplan import HeaderPlan
 from poly.commands.nestfile import NestFile, open_nests
 from poly.commands.options import parse_sizes, size_option
 from poly.embed.files import write_output
-from poly.embed.plan import HeaderPlan
 from poly.errors import SearchError, SpecError
 
 
@@ -138,10 +138,10 @@ def _check_names(opened: NestFile, given: list[dict[str, int]]) -> None:
 
 def _write_each_kind(output: Path, plan: HeaderPlan, workers: str) -> None:
     """Write the header of each kind of machine in a cluster, named after the machine."""
-    from poly.cluster import Call, connected
+    from poly.cluster import WorkerCall, connected
 
     with connected(workers) as crew:
-        texts = crew.each_kind(Call(HeaderPlan.text, (plan,), None))
+        texts = crew.each_kind(WorkerCall(HeaderPlan.text, (plan,), None))
     for machine, text in texts.items():
         name = re.sub(r"[^a-z0-9]+", "-", machine.lower()).strip("-")
         path = output.with_stem(f"{output.stem}-{name}")

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from poly.cluster.crew import Call, connected
+from poly.cluster.crew import WorkerCall, connected
 from poly.cluster.turns import alone
 from poly.errors import PolyError, SearchError
 from poly.ir.nest import Nest
@@ -49,7 +49,7 @@ def tuned_everywhere(job: Job, workers: Any) -> dict[str, list[Told]]:
     if not isinstance(job.options.strategy, str):
         raise SearchError("a strategy of your own runs in this process only: name one of poly's for other machines.")
     with connected(workers) as crew:
-        found = crew.each_kind(Call(tuned_here, (job,), [Told("its workers died")]))
+        found = crew.each_kind(WorkerCall(tuned_here, (job,), [Told("its workers died")]))
     if job.options.records:
         Store.open().offer(told.record for every in found.values() for told in every if told.record is not None)
     return found

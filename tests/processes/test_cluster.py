@@ -19,7 +19,7 @@ import poly
 from poly import commands, f32
 from poly.autoschedule.spaces.space import Point, Space
 from poly.cluster import crew as crews
-from poly.cluster.crew import Call, Crew, builders, measurers
+from poly.cluster.crew import Crew, WorkerCall, builders, measurers
 from poly.cluster.member import announce
 from poly.errors import SearchError
 from poly.records import Store, key_for
@@ -98,9 +98,9 @@ def test_what_a_dead_worker_was_doing_is_done_by_another(client: Any, monkeypatc
     monkeypatch.setattr(crews, "TRIES", 2)
     workers = Crew(client)
     before = {member.address for member in workers.members()}
-    calls = [Call(pow, (2, n), None) for n in range(4)]
-    dying = Call(os._exit, (1,), "it died")
-    slow = Call(time.sleep, (0.5,), "lost")
+    calls = [WorkerCall(pow, (2, n), None) for n in range(4)]
+    dying = WorkerCall(os._exit, (1,), "it died")
+    slow = WorkerCall(time.sleep, (0.5,), "lost")
     results = list(workers.results([calls[0], dying, slow, slow, *calls[1:]], lambda members: members))
     assert results == [1, "it died", None, None, 2, 4, 8]
     assert {member.address for member in workers.members()} != before
