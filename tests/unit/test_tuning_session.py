@@ -402,7 +402,8 @@ def test_weights_are_calls_of_which_each_takes_its_time() -> None:
 
     tasks = [problem(nest, "c:portable", 1, {}, None) for nest in (NEST, WIDE)]
     together.tuned(tasks, Options(trials=4), [1, 1000], allocation=second)
-    assert [after / before for before, after in seen] == pytest.approx([1000] * len(seen), rel=0.01)
+    before, after = seen[0]  # both are at the same point of the same space
+    assert after / before == pytest.approx(1000)
 
 
 def test_the_same_loops_twice_are_tuned_once() -> None:
