@@ -41,15 +41,19 @@ class Direct:
 
     def _tuned(self, nest: Nest, sizes: Mapping[str, int], options: Options) -> Kernel | OpenCLKernel | None:
         """The kernel that a search finds; None, with a warning, where there is nothing to search."""
-        from poly.tuning.session import tuned  # a nest that is not tuned needs no search
+        from poly.tuning.outcome import interruption  # a nest that is not tuned needs no search
+        from poly.tuning.problem import problem
+        from poly.tuning.together import tuned
 
         try:
-            kernel = tuned(nest, options, target=self.target, threads=self.threads, sizes=sizes)
+            (kernel,) = tuned([problem(nest, self.target, self.threads, sizes, None)], options)
+            if isinstance(kernel, SearchError):
+                raise kernel
         except SearchError as error:
             warnings.warn(f"{error} The call follows the model's schedule.", SearchWarning, stacklevel=2)
             return None
         if kernel.tuning.interrupted:
-            warnings.warn(kernel.tuning.interruption(), SearchWarning, stacklevel=2)
+            warnings.warn(interruption([kernel.tuning]), SearchWarning, stacklevel=2)
         return kernel
 
 

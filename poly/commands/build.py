@@ -9,11 +9,11 @@ import click
 
 from codegen.program import Threading
 from microkernels.isa import ISAS
-from poly.commands.header import kernels_of, parse_isas, parse_special
+from poly.commands.header import parse_isas, parse_special
+from poly.commands.headerplan import HeaderPlan
 from poly.commands.nestfile import open_nests
 from poly.commands.options import check_open_sizes, compiler_option, flags_option, size_option
 from poly.embed.build import write_package
-from poly.machine.target import checked_threads
 
 
 @click.command("build")
@@ -78,9 +78,9 @@ def command(
     opened = open_nests(nests)
     for given in (sizes, *special):
         check_open_sizes(nests, opened.nests, given)
-    count = 1 if threads == "none" else checked_threads(cores)
-    kernels = [kernel for nest in opened.nests for kernel in kernels_of(nest, sizes, None, special, tuned, count)]
     wanted = name or (opened.nests[0].name if len(opened.nests) == 1 else opened.sources[0].stem)
+    plan = HeaderPlan(wanted, opened.nests, sizes, None, special, tuned, isas, threads, cores, None, dense)
+    kernels = [kernel for nest in opened.nests for kernel in plan.kernels(nest)]
     made = write_package(
         output,
         kernels,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,28 +12,23 @@ from codegen.program import Threading
 from microkernels.isa import ISAS
 from poly.blas import ROUTINES, write_blas
 from poly.blas.write import checked_names
+from poly.checks import checked_path
+from poly.commands.headerplan import HeaderPlan
 from poly.commands.nestfile import NestFile, open_nests
 from poly.commands.options import (
     STEPS,
     GivenSteps,
     check_one_nest,
     check_open_sizes,
-    nest_at,
     parse_sizes,
     size_option,
     steps_option,
 )
 from poly.commands.outputs import check_file
-from poly.compilation import compile_nest
-from poly.embed import write_header
 from poly.embed.build_files import write_build_files
 from poly.embed.files import write_output
 from poly.embed.naming import checked_version
-from poly.embed.tuned import tuned_sizes
-from poly.errors import SpecError
-from poly.ir.nest import Nest
-from poly.kernel import Kernel
-from poly.machine.target import checked_threads
+from poly.errors import SearchError, SpecError
 
 
 def parse_isas(context: click.Context, option: click.Parameter, text: str | None) -> tuple[str, ...] | None:
@@ -91,6 +87,9 @@ def parse_special(context: click.Context, option: click.Parameter, texts: tuple[
 @click.option("--prefix", help="The prefix of every name (the nest's name, or the file's).")
 @click.option("--dense", is_flag=True, help="Arrays have no gaps between rows: the functions take no strides.")
 @click.option(
+    "--workers", metavar="ADDRESS", help="Make one on each kind of machine of a dask cluster, by its records."
+)
+@click.option(
     "--pkgconfig",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
@@ -120,6 +119,7 @@ def command(
     cores: int | None,
     prefix: str | None,
     dense: bool,
+    workers: str | None,
     pkgconfig: Path | None,
     cmake: Path | None,
     version: str,
@@ -141,41 +141,43 @@ def command(
     check_file("-o", output)
     check_file("-MF", depend_file)
     if blas is not None:
-        given = nests or sizes or steps or special or tuned or cores or dense or depends or depend_file
+        given = nests or sizes or steps or special or tuned or cores or dense or workers or depends or depend_file
         if given or pkgconfig or cmake:
             raise click.UsageError("--blas goes with -o, --isa, --threads and --prefix alone.")
         write_blas(output, blas, prefix=prefix, isas=isas, threads=threads)
         return
     if nests is None:
         raise click.UsageError("give a file with nests, or --blas.")
+    if workers is not None and (depends or depend_file or pkgconfig or cmake):
+        raise click.UsageError("--workers makes several headers, and goes without -MD, -MF, --pkgconfig and --cmake.")
     opened = open_nests(nests)
     for given in (sizes, *special):
         check_open_sizes(nests, opened.nests, given)
     check_one_nest(nests, opened.nests, steps)
-    count = 1 if threads == "none" else checked_threads(cores)
-    kernels = [kernel for nest in opened.nests for kernel in kernels_of(nest, sizes, steps, special, tuned, count)]
     checked_version(version)
-    write_header(output, kernels, prefix=prefix, isas=isas, threads=threads, dense=dense)
+    plan = HeaderPlan(output.stem, opened.nests, sizes, steps, special, tuned, isas, threads, cores, prefix, dense)
+    if workers is not None:
+        _write_each_kind(output, plan, workers)
+        return
+    write_output(checked_path("the path of the header", output), plan.text())
     write_build_files(output, version, threads, pkgconfig, cmake)
     if depends or depend_file:
         write_output(depend_file or output.with_suffix(".d"), _rules(output, opened))
 
 
-def kernels_of(
-    nest: Nest,
-    sizes: dict[str, int],
-    steps: GivenSteps | None,
-    special: list[dict[str, int]],
-    tuned: bool,
-    threads: int,
-) -> list[Kernel]:
-    """The kernels of one nest: the general one, with `sizes` fixed and the given steps, and the specialised ones."""
-    fixed = nest_at(nest, sizes, steps)
-    base = compile_nest(fixed, schedule=None if steps is None else steps.schedule(fixed), threads=threads)
-    found = [{**one} for one in special if one.keys() <= set(base.nest.sizes)]
-    if tuned:
-        found += [one for one in tuned_sizes(base.nest, base.isa, threads) if one not in found]
-    return [base, *(compile_nest(base.nest, sizes=one, threads=threads) for one in found)]
+def _write_each_kind(output: Path, plan: HeaderPlan, workers: str) -> None:
+    """Write the header of each kind of machine in a cluster, named after the machine."""
+    from poly.cluster import WorkerCall, connected
+
+    with connected(workers) as crew:
+        texts = crew.each_kind(WorkerCall(HeaderPlan.text, (plan,), None))
+    for machine, text in texts.items():
+        name = re.sub(r"[^a-z0-9]+", "-", machine.lower()).strip("-")
+        path = output.with_stem(f"{output.stem}-{name}")
+        if text is None:
+            raise SearchError(f"{path} was not made: the workers on {machine} died.")
+        write_output(path, text)
+        click.echo(path)
 
 
 def _rules(output: Path, opened: NestFile) -> str:

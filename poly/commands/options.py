@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -107,7 +107,7 @@ def steps_option(name: str, help: str) -> Callable[[Command], Command]:
 STEPS = "The steps of its schedule: the JSON of Schedule.to_json, poly tune or poly records, a file of it, or -."
 
 
-def nest_at(nest: Nest, sizes: dict[str, int], steps: GivenSteps | None) -> Nest:
+def nest_at(nest: Nest, sizes: Mapping[str, int], steps: GivenSteps | None) -> Nest:
     """The nest at those of the user's sizes that it has, and at those of the steps that are then still open."""
     for known in (sizes, steps.sizes if steps else {}):
         nest = nest.with_sizes({name: value for name, value in known.items() if name in nest.sizes})

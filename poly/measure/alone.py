@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from poly.autoschedule.spaces.space import Point, Space, Structure
 from poly.machine.target import Backend
 from poly.measure.builder import Builder, DeviceBuilder
-from poly.measure.child import Child
+from poly.measure.child import Child, Died
 from poly.measure.counters import Counts, counted
 from poly.measure.live import own_workplace
 from poly.measure.timer import Timer
-from poly.measure.trusted import prepared
+from poly.measure.trusted import recipe
 from poly.model.cost import Cost
 from poly.schedules.schedule import Schedule
 from poly.timing.benchmark import SAMPLE
@@ -48,7 +49,9 @@ def measured_alone(made: Schedule, target: Backend, threads: int, sizes: Mapping
         child = Child(folder)
         builder = (Builder if target.device is None else DeviceBuilder)(space, folder)
         try:
-            setup = prepared(space, child, folder, 0, False)
+            with suppress(Died):  # the first order reports why
+                child.start()
+            setup = recipe(space, seed=0, cold=False).prepared(child, folder)
             (built,) = builder.build([ONLY])
             if built.path is None:
                 return Alone((), built.failure, Counts(refusal="No hardware counters: nothing could be built."))

@@ -15,9 +15,9 @@ from types import TracebackType
 from codegen.cache import DAY, private_directory, unusable
 from poly.autoschedule.spaces.space import Point, Space
 from poly.measure.builder import Builder, Built, DeviceBuilder
-from poly.measure.child import Child
-from poly.measure.timer import RIVAL, Timer, Timing
-from poly.measure.trusted import prepared
+from poly.measure.station import Station
+from poly.measure.timer import RIVAL, Timing
+from poly.measure.trusted import recipe
 from poly.search.events import Ask, Trial
 
 BATCH = 32
@@ -62,12 +62,10 @@ class LiveMeasurer:
         self.effort = Effort()
         self._seed = seed
         self._samples = samples
-        self._patience = patience
         self._temporary = own_workplace()
         self._folder = Path(self._temporary.name)
         self._builder = (Builder if space.device is None else DeviceBuilder)(space, self._folder)
-        self._child = Child(self._folder)
-        self._timer: Timer | None = None
+        self._station = Station(self._folder, patience)
         self._built: dict[Point, Built] = {}
 
     def __enter__(self) -> LiveMeasurer:
@@ -80,9 +78,13 @@ class LiveMeasurer:
 
     def close(self) -> None:
         """End the child process, and remove compiled files."""
-        self._child.close(kill=True)
+        self._station.close()
         self._builder.close()
         self._temporary.cleanup()
+
+    def pause(self) -> None:
+        """End the child process, whose arrays take memory; the next measurement starts another."""
+        self._station.pause()
 
     def measure(self, ask: Ask) -> list[Trial]:
         """A trial for each point, in order.
@@ -93,24 +95,23 @@ class LiveMeasurer:
 
     def trials(self, ask: Ask) -> Iterator[Trial]:
         """The trials one by one, each as soon as it is timed; the caller may stop at any point."""
-        timer = self.prepare()
+        self.prepare()
         self._forget(ask.incumbent)
         for start in range(0, len(ask.points), BATCH):
-            yield from self._batch(timer, ask.points[start : start + BATCH], ask.incumbent)
+            yield from self._batch(ask.points[start : start + BATCH], ask.incumbent)
 
-    def prepare(self) -> Timer:
+    def prepare(self) -> None:
         """Compute the trusted result unless it exists; the first `measure` also does so.
 
         Raises SearchError if the nest itself cannot be measured.
         """
-        if self._timer is None:
+        if not self._station.prepared:
             began = perf_counter()
-            setup = prepared(self.space, self._child, self._folder, self._seed, self.cold)
-            self._timer = Timer(self._child, setup, self._patience)
+            self._station.start()
+            self._station.prepare(recipe(self.space, self._seed, self.cold))
             self._spend(preparing=perf_counter() - began)
-        return self._timer
 
-    def _batch(self, timer: Timer, points: Sequence[Point], incumbent: Point | None) -> Iterator[Trial]:
+    def _batch(self, points: Sequence[Point], incumbent: Point | None) -> Iterator[Trial]:
         """The trials of a few points: all are compiled, then each is timed."""
         began = perf_counter()
         rivals = () if incumbent is None else (incumbent,)
@@ -119,19 +120,17 @@ class LiveMeasurer:
         self._spend(compiling=perf_counter() - began)
         for point, library in zip(points, libraries, strict=True):
             began = perf_counter()
-            timing = self._timing(timer, point, library, rival)
+            timing = self._timing(point, library, rival)
             self._spend(timing=perf_counter() - began, trials=1)
             yield Trial(point, timing.samples, timing.rival, timing.failure)
 
-    def _timing(self, timer: Timer, point: Point, library: Built, rival: Built | None) -> Timing:
+    def _timing(self, point: Point, library: Built, rival: Built | None) -> Timing:
         if library.path is None:
             return Timing(failure=library.failure)
-        expected = self.space.predict(point).seconds
-        if rival is None:
-            return timer.alone(library.path, expected, self._samples)
-        if rival.path is None:
+        if rival is not None and rival.path is None:
             return Timing(failure=RIVAL.format(rival.failure))
-        return timer.against(rival.path, library.path, expected)
+        against = rival.path if rival is not None else None
+        return self._station.timing(library.path, against, self.space.predict(point).seconds, self._samples)
 
     def _libraries(self, points: Sequence[Point]) -> list[Built]:
         """The points' libraries; existing ones are not compiled again."""

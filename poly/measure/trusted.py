@@ -7,7 +7,6 @@ are independent of each other, as in every contraction, it is checked against pl
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -21,7 +20,7 @@ from codegen.integer import Affine
 from microkernels.dtypes import f64
 from microkernels.isa import ISA
 from poly.analysis.bounds import check
-from poly.analysis.facts import Facts, facts
+from poly.analysis.facts import facts
 from poly.autoschedule.default import default_schedule
 from poly.autoschedule.spaces.space import Space
 from poly.compiled import Compiled, translate
@@ -75,6 +74,71 @@ class Trusted:
     rows: Rows | None = None
 
 
+@dataclass(frozen=True)
+class Recipe:
+    """All that it takes to measure a nest, without sets: it can be sent to another machine of the same kind.
+
+    `setup` has the order for the arrays, but neither the folder with the results nor the CPUs, which are those of the
+    machine that measures. `settable` are the arrays that may be fresh.
+    """
+
+    name: str
+    kernel: Trusted
+    data: Data
+    settable: frozenset[str]
+    setup: Setup
+
+    def prepared(self, child: Child, folder: Path) -> Setup:
+        """Compute the trusted result in the child, store it in the folder, and return the order for the timing.
+
+        Raises SearchError if that result cannot be computed.
+        """
+        fresh = self._stored(child, folder)
+        cores = Cores(self.setup.cores.threads, choose(allowed_cpus(), self.setup.cores.threads))
+        return replace(self.setup, data=replace(self.setup.data, fresh=fresh), cores=cores, results=str(folder))
+
+    def _stored(self, child: Child, folder: Path) -> frozenset[str]:
+        """Store the result, and return the arrays that the nest reads only where it has written before."""
+        kernel, fresh = self.kernel, self.settable
+        if self._compute(kernel.made, fresh, child, folder):
+            fresh = frozenset()
+            self._compute(kernel.made, fresh, child, folder)
+        if kernel.vouching is not None and kernel.rows is not None:
+            self._vouch(kernel.vouching, kernel.rows, fresh, child, folder)
+        return fresh
+
+    def _vouch(self, made: Compiled, rows: Rows, fresh: frozenset[str], child: Child, folder: Path) -> None:
+        """Compare the result with rows computed by plain loops."""
+        some = folder / "rows"
+        try:
+            some.mkdir(exist_ok=True)
+            self._compute(made, fresh, child, some)
+            found, expected = (rows.of(np.load(result(str(at), rows.array))) for at in (folder, some))
+        except OSError as error:
+            raise self._error(str(error)) from error
+        wrong = difference(f"some rows of {rows.array}", found, expected, self.setup.length)
+        if wrong:
+            raise self._error(wrong)
+
+    def _compute(self, made: Compiled, fresh: frozenset[str], child: Child, folder: Path) -> bool:
+        """Run a kernel on the data and store its output; return whether it read unset elements of `fresh` arrays."""
+        try:
+            library = build(made.library, made.flags, folder)
+            sign = replace(self.data.signature, scratch=made.scratch)
+            data = replace(self.data, signature=sign, fresh=fresh)
+            order = Trust(str(library), data, Cores(1, choose(allowed_cpus(), 1)), str(folder))
+            answer = child.ask(order, PATIENCE)
+        except (ToolchainError, Died, OSError) as error:
+            raise self._error(str(error)) from error
+        if isinstance(answer, OrderFailed):
+            raise self._error(answer.reason)
+        return bool(cast("tuple[str, ...]", answer))
+
+    def _error(self, reason: str) -> SearchError:
+        message = f"{self.name} cannot be measured: the result to compare candidates with has failed."
+        return SearchError(f"{message} {reason}")
+
+
 def wide(nest: Nest) -> Nest:
     """The nest in double precision. Raises SpecError if it accesses elements outside its arrays."""
     arrays = tuple(replace(a, dtype=f64) if a.dtype.is_float else a for a in nest.arrays)
@@ -119,33 +183,27 @@ def only(nest: Nest, rows: Rows) -> Nest:
     )
 
 
-def prepared(space: Space, child: Child, folder: Path, seed: int, cold: bool) -> Setup:
-    """Compute the trusted result in the child, store it in the folder, and return the order that sets up the timing.
-
-    Raises SearchError if that result cannot be computed.
-    """
-    with suppress(Died):  # the first order reports why
-        child.start()
+def recipe(space: Space, seed: int, cold: bool) -> Recipe:
+    """How to measure a space's nest."""
     nest = wide(space.nest.with_sizes(dict(space.sizes)))
     known = facts(nest)
-    fresh = Preparation(nest, known, child, folder, seed).run(space)
     on_device = space.device is not None
     calls = min(known.calls, QUEUED) if on_device else known.calls
-    return Setup(
-        data=Data(
-            signature(space.nest, not on_device),
-            space.sizes,
-            seed,
-            known.delicate,
-            fresh,
-            index_ranges(space.nest, dict(space.sizes)),
+    looked_up = index_ranges(space.nest, dict(space.sizes))
+    return Recipe(
+        name=nest.name,
+        kernel=trusted(nest, machine().isa if on_device else space.isa, known.iterations),
+        data=Data(signature(nest, True), (), seed, known.delicate, frozenset(), index_ranges(nest, {})),
+        settable=known.settable,
+        setup=Setup(
+            data=Data(signature(space.nest, not on_device), space.sizes, seed, known.delicate, frozenset(), looked_up),
+            cores=Cores(space.threads, ()),
+            results="",
+            length=known.length,
+            calls=1 if cold else calls,
+            flush=2 * (_cached(space) if cold else 0),
+            device=space.device.label if space.device is not None else "",
         ),
-        cores=Cores(space.threads, choose(allowed_cpus(), space.threads)),
-        results=str(folder),
-        length=known.length,
-        calls=1 if cold else calls,
-        flush=2 * (_cached(space) if cold else 0),
-        device=space.device.label if space.device is not None else "",
     )
 
 
@@ -153,57 +211,3 @@ def _cached(space: Space) -> int:
     """The size in bytes of the largest cache of the CPU or GPU that runs the space's schedules."""
     gpu = space.device is not None and space.device.isa.is_gpu
     return GPU_CACHE if gpu else max(cache.bytes for cache in machine().caches)
-
-
-class Preparation:
-    """The trusted result of a nest: computed in the child, stored in a folder."""
-
-    def __init__(self, nest: Nest, known: Facts, child: Child, folder: Path, seed: int) -> None:
-        self._nest = nest
-        self._known = known
-        self._child = child
-        self._folder = folder
-        self._seed = seed
-
-    def run(self, space: Space) -> frozenset[str]:
-        """Store the result, and return the arrays that the nest reads only where it has written before."""
-        isa = space.isa if space.device is None else machine().isa
-        plan = trusted(self._nest, isa, self._known.iterations)
-        fresh = self._known.settable
-        if self._compute(plan.made, fresh, self._folder):
-            fresh = frozenset()
-            self._compute(plan.made, fresh, self._folder)
-        if plan.vouching is not None and plan.rows is not None:
-            self._vouch(plan.vouching, plan.rows, fresh)
-        return fresh
-
-    def _vouch(self, made: Compiled, rows: Rows, fresh: frozenset[str]) -> None:
-        """Compare the result with rows computed by plain loops."""
-        some = self._folder / "rows"
-        try:
-            some.mkdir(exist_ok=True)
-            self._compute(made, fresh, some)
-            found, expected = (rows.of(np.load(result(str(at), rows.array))) for at in (self._folder, some))
-        except OSError as error:
-            raise self._error(str(error)) from error
-        wrong = difference(f"some rows of {rows.array}", found, expected, self._known.length)
-        if wrong:
-            raise self._error(wrong)
-
-    def _compute(self, made: Compiled, fresh: frozenset[str], folder: Path) -> bool:
-        """Run a kernel on the data and store its output; return whether it read unset elements of `fresh` arrays."""
-        try:
-            library = build(made.library, made.flags, folder)
-            indices = index_ranges(self._nest, {})
-            data = Data(signature(self._nest, made.scratch), (), self._seed, self._known.delicate, fresh, indices)
-            cpus = choose(allowed_cpus(), 1)
-            answer = self._child.ask(Trust(str(library), data, Cores(1, cpus), str(folder)), PATIENCE)
-        except (ToolchainError, Died, OSError) as error:
-            raise self._error(str(error)) from error
-        if isinstance(answer, OrderFailed):
-            raise self._error(answer.reason)
-        return bool(cast("tuple[str, ...]", answer))
-
-    def _error(self, reason: str) -> SearchError:
-        name = self._nest.name
-        return SearchError(f"{name} cannot be measured: the result to compare candidates with has failed. {reason}")

@@ -20,9 +20,11 @@ gain that the budget asks for.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import log
 from random import Random
+from time import monotonic
 
 import numpy as np
 
@@ -40,6 +42,8 @@ MEMORY = 16
 """The half-life of promises and gains, in trials."""
 DRAWS = 256
 """The number of draws averaged for the promise, which gives it an accuracy of a few percent."""
+FINALISTS = 3
+"""The most points of a search that are measured again with the incumbent at its end."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,49 @@ class Budget:
         return max(1, left)
 
 
+class Purse:
+    """What is left of a budget that one search spends, or that several spend together.
+
+    `trials` counts the measurements so far. Of a budget of trials, each search keeps a share for its finalists until it
+    has measured them: none of fewer than ten trials, at most `FINALISTS`.
+    """
+
+    def __init__(self, budget: Budget, clock: Callable[[], float] = monotonic, searches: int = 1) -> None:
+        self.budget, self.trials = budget, 0
+        self._clock, self._began = clock, clock()
+        self._share = reserve(budget.trials, searches)
+        self._searches = searches
+
+    @property
+    def elapsed(self) -> float:
+        """The seconds since the budget was given."""
+        return self._clock() - self._began
+
+    def spent(self) -> str:
+        """Why no search may measure more new points; empty if it may."""
+        return self.budget.spent(self.trials, self.elapsed, self._share * self._searches)
+
+    def left(self) -> int:
+        """The number of new points that still fit; at least one."""
+        return self.budget.left(self.trials, self.elapsed, self._share * self._searches)
+
+    def reserved_left(self) -> int:
+        """The number of finalists that a search may measure now that it has come to its end."""
+        others = self._share * (self._searches - 1)
+        if self.budget.spent(self.trials, self.elapsed, others):
+            return 0
+        return min(FINALISTS, self.budget.left(self.trials, self.elapsed, others))
+
+    def release(self) -> None:
+        """A search has ended: its share for finalists is free again."""
+        self._searches -= 1
+
+
+def reserve(trials: int | None, searches: int = 1) -> int:
+    """How many of the trials each of some searches reserves for its finalists."""
+    return 0 if trials is None else min(FINALISTS, trials // (10 * searches))
+
+
 class ExpectedGain:
     """The expected gain of continuing a search, as a fraction of the best time, updated as trials come in."""
 
@@ -94,11 +141,16 @@ class ExpectedGain:
 
     def after(self, journal: Journal) -> float:
         """The expected gain of continuing; 0 if no point is left, infinite before `AHEAD` points were measured."""
+        early = len(journal.ranking) < AHEAD and any(point not in journal for point in self._points)
+        return float("inf") if early else self.guess(journal)
+
+    def guess(self, journal: Journal) -> float:
+        """The same from fewer points, to compare searches; infinite only before the first success."""
         ranking = journal.ranking
         left = [point for point in self._points if point not in journal]
         if not left:
             return 0.0
-        if ranking.best is None or len(ranking) < AHEAD:
+        if ranking.best is None:
             return float("inf")
         best = log(ranking.seconds(ranking.best))
         self._settle(best, len(ranking))

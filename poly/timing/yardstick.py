@@ -23,6 +23,15 @@ class Yardstick:
     def rate(self, seconds: float) -> float:
         return self.amount / seconds / 1e9
 
+    def headroom(self, seconds: float) -> float:
+        """The share of this time that is above the least possible one; 1 if that is not known.
+
+        The FMA peak bounds it; a bandwidth does not, since caches may hold more than expected.
+        """
+        if self.unit != "GFLOP/s" or self.peak is None:
+            return 1.0
+        return max(0.0, 1 - self.rate(seconds) / self.peak)
+
     def text(self, seconds: float) -> str:
         """`98.3 GFLOP/s (84 % of peak)`."""
         share = f" ({100 * self.rate(seconds) / self.peak:.0f} % of peak)" if self.peak else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -110,11 +110,6 @@ class Tuning(Displayed):
             ("schedule", repr(self.schedule)),
         ]
 
-    def interruption(self) -> str:
-        """The warning after an interrupted search."""
-        kept = f" It is kept in {self.store}; the same call again goes on." if self.store else ""
-        return f"tuning was interrupted: this is the best of {self.trials} trials.{kept}"
-
     def facts(self) -> dict[str, Any]:
         """The tuning as values for JSON; rates are in the unit that `unit` names."""
         unit, device = self.yardstick.unit if self.yardstick else None, self.space.device
@@ -175,3 +170,10 @@ def with_tuning(kernel: Kernel | OpenCLKernel, tuning: Tuning) -> TunedKernel | 
     """The kernel with the details of its tuning."""
     kind = TunedKernel if isinstance(kernel, Kernel) else TunedOpenCLKernel
     return kind(**{f.name: getattr(kernel, f.name) for f in fields(kernel)}, tuning=tuning)
+
+
+def interruption(found: Sequence[Tuning]) -> str:
+    """The warning after an interrupted search, of one nest or of several."""
+    store = found[0].store
+    kept = f" It is kept in {store}; the same call again goes on." if store else ""
+    return f"tuning was interrupted: this is the best of {sum(one.trials for one in found)} trials.{kept}"

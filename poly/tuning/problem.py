@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
+from microkernels.errors import plain
 from microkernels.isa import ISA
 from poly.analysis.bounds import check
 from poly.checks import checked_sizes
-from poly.errors import SearchError
+from poly.errors import SearchError, SpecError
 from poly.ir.nest import Nest, checked_nest
 from poly.machine.target import Backend, parse
+from poly.records import Key, key_for
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,47 @@ def problem(
     if all(statement.domain.is_empty() for statement in check(measured).statements):
         raise SearchError(f"{task.title}: at these sizes no statement is ever run, so there is nothing to measure.")
     return task
+
+
+def problem_key(task: TuningProblem, cold: bool) -> Key:
+    """The key of a problem's records; cold ones are apart, since poly.compile uses records for warm caches."""
+    key = key_for(task.nest, task.isa, task.threads, task.target.device)
+    return replace(key, target=f"{key.target}, cold") if cold else key
+
+
+def problems(
+    nests: Iterable[object], target: str, threads: int | None, sizes: Mapping[str, int], at: Mapping[str, int] | None
+) -> list[TuningProblem]:
+    """The problems of tuning several nests, each given alone or with sizes of its own in a pair.
+
+    The common `sizes` and `at` are for the nests that leave these sizes open. Raises as `problem`; SpecError also for
+    something else than a nest or a pair in the list, an empty list, and a size that no nest leaves open.
+    """
+    pairs = [_pair(item) for item in nests]
+    if not pairs:
+        raise SpecError("the list of nests to tune is empty: give at least one nest.")
+    fixed = [nest.with_sizes(own) if own else nest for nest, own in pairs]
+    if len(fixed) == 1:
+        return [problem(fixed[0], target, threads, sizes, at)]
+    at = checked_sizes(at, {}, "at")
+    known = {size for nest in fixed for size in nest.sizes}
+    if unknown := [name for name in (*sizes, *at) if name not in known]:
+        names = ", ".join(nest.name for nest in fixed)
+        raise SpecError(
+            f"none of {names} has a size {plain(unknown[0])} that is still open. "
+            f"Their open sizes: {', '.join(sorted(known)) or 'none'}."
+        )
+    return [
+        problem(nest, target, threads, *({n: given[n] for n in nest.sizes if n in given} for given in (sizes, at)))
+        for nest in fixed
+    ]
+
+
+def _pair(item: object) -> tuple[Nest, dict[str, int]]:
+    """A nest of a list, and its own sizes. Raises SpecError."""
+    if isinstance(item, tuple) and len(item) == 2:
+        return checked_nest(item[0]), checked_sizes(item[1], {})
+    return checked_nest(item), {}
 
 
 def _check_extents(nest: Nest, measured: Nest) -> None:

@@ -217,7 +217,7 @@ def test_a_tuning_takes_any_value(monkeypatch: pytest.MonkeyPatch) -> None:
     def begin(*_: Any) -> None:
         raise Own
 
-    monkeypatch.setattr(session._Session, "__init__", begin)
+    monkeypatch.setattr(session.TuningSession, "__init__", begin)
     assert not (found := faults(tunings())), told(found)
 
 

@@ -37,13 +37,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory with a nest's file; nothing is measured."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(machine_command, "measured", lambda machine, anew: RATES)
-    monkeypatch.setattr(session._Session, "run", refuse)
+    monkeypatch.setattr(session, "_space", refuse)
     monkeypatch.setattr(content, "measured", lambda machine: RATES)
     (tmp_path / "good.py").write_text(NEST)
     return tmp_path
 
 
-def refuse(self: session._Session) -> Any:
+def refuse(task: Any) -> Any:
     raise commands.PolyError("the search would begin")
 
 

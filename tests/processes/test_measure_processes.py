@@ -106,7 +106,7 @@ def test_a_script_without_a_main_guard_that_is_killed(tmp_path: Path, project: P
         artificial.spoil(pytest.MonkeyPatch(), {1: artificial.HANG})
         measurer = LiveMeasurer(artificial.tiled_space(nest, "i"), patience=1.5)
         measurer.measure(Ask((artificial.point(0),)))
-        print(measurer._child._process.pid, flush=True)
+        print(measurer._station._child._process.pid, flush=True)
         measurer.measure(Ask((artificial.point(1),)))
     """)
     )

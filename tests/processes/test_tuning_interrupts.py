@@ -14,7 +14,7 @@ from poly.search.events import Ask, Search, Trial
 from poly.search.journal import Journal, Outcome
 from poly.search.run import search
 from poly.search.stopping import Budget
-from poly.tuning.session import Interrupts, PointSource, Stoppable
+from poly.tuning.stoppable import Interrupts, PointSource, Stoppable
 
 A, B, C = (Point(0, (i, 0)) for i in range(3))
 

@@ -65,7 +65,7 @@ def made_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A made-up space and measurer, and an empty store."""
     monkeypatch.setattr(session, "_space", lambda task: grid_space())
     monkeypatch.setattr(session, "LiveMeasurer", Table)
-    monkeypatch.setattr(session._Session, "_yardstick", lambda self: None)
+    monkeypatch.setattr(session.TuningSession, "_yardstick", lambda self: None)
     monkeypatch.setenv("POLY_RECORDS", str(tmp_path / "records.sqlite"))
     monkeypatch.setattr(Table, "measured", [])
 

@@ -12,8 +12,8 @@ from search_spaces import Landscape, as_predicted, bowl, space, structure, two_b
 from poly.autoschedule.spaces.space import Point
 from poly.search.events import Ask, Trial
 from poly.search.journal import Journal, Ranking
-from poly.search.run import finalists, reserve, search
-from poly.search.stopping import ExpectedGain, expected_improvement
+from poly.search.run import finalists, search
+from poly.search.stopping import ExpectedGain, expected_improvement, reserve
 from poly.search.surrogate import SPREAD, Surrogate
 
 A, B, C, D = (Point(0, (i, 0, 0)) for i in range(4))

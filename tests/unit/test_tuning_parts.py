@@ -183,3 +183,33 @@ def test_failures_are_counted_by_kind() -> None:
     assert crashed == Failure("crashed", 2, "crashed: SIGSEGV (at 0x1)")
     assert [failure.kind for failure in others] == ["hangs", "no reason given", "wrote beside the array C"]
     assert counted([]) == ()
+
+
+def test_lines_of_several_nests_tell_the_common_budget(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = display.ProgressLines()
+    for place, others in ((0, 5), (1, 4)):
+        lines.update(Status("ab"[place], tried=9 - others, best=1.0, trials=40, place=place, others=others))
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.startswith("a: 9 of 40 with the others: 4 tried") and second.startswith("b: 9 of 40 with")
+
+
+def test_the_live_table_has_a_row_for_each_nest(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("rich")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    with display.Live() as live:
+        live.update(Status("first M=8, avx2, 1 thread", tried=7, best=1e-3, choice=2e-3))
+        live.update(
+            Status("second, avx2, 1 thread", tried=2, best=1e-3, choice=1e-3, place=1, weight=2, others=7, trials=20)
+        )
+    err = capsys.readouterr().err
+    wanted = ("2 nests, avx2, 1 thread", "first M=8", "second", "2.00", "together 1.33 times", "9 of 20 tried")
+    assert all(text in err for text in wanted)
+
+
+def test_what_is_above_the_peak_cannot_be_gained() -> None:
+    assert Yardstick("GFLOP/s", 1e9, 100.0).headroom(0.02) == pytest.approx(0.5)
+    assert Yardstick("GFLOP/s", 1e9, 100.0).headroom(0.009) == 0.0
+    assert Yardstick("GB/s", 1e9, 100.0).headroom(0.009) == Yardstick("GFLOP/s", 1e9).headroom(0.009) == 1.0

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -19,10 +20,13 @@ import poly
 from poly import commands, f32
 from poly.autoschedule.spaces.space import Point, Space
 from poly.records import Store, point_text
+from poly.search.allocation import Standing
 from poly.search.events import Ask, Search
-from poly.tuning import session
+from poly.tuning import session, together
 from poly.tuning.display import Silent, Status
 from poly.tuning.options import MOST, Options
+from poly.tuning.outcome import TunedKernel
+from poly.tuning.problem import problem
 from poly.tuning.report import TrialReport
 
 SPACE = replace(grid_space(), choice=Point(0, (6, 6)))
@@ -61,7 +65,7 @@ def made_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return store
 
 
-def tune(**more: Any) -> session.TunedKernel:
+def tune(**more: Any) -> TunedKernel:
     options = {"target": "c:portable", "threads": 1} | more
     return poly.tune(NEST, **options)
 
@@ -162,7 +166,7 @@ def test_the_display_shows_what_is_asked_what_came_and_who_is_best(monkeypatch: 
         yield Ask((start,))
         yield Ask((BEST, Point(0, (0, 0))))
 
-    monkeypatch.setattr(session, "display", lambda show: Recorder())
+    monkeypatch.setattr(together, "display", lambda show: Recorder())
     choice = tune(trials=1).tuning.seconds
     shown.clear()
     monkeypatch.setattr(Table, "failing", frozenset([Point(0, (0, 0))]))
@@ -421,3 +425,133 @@ def test_the_log_tells_the_beginning_each_trial_and_the_end(caplog: pytest.LogCa
 def stored_trials(store: Path) -> int:
     with closing(sqlite3.connect(store)) as database:
         return int(database.execute("SELECT count(*) FROM trials").fetchone()[0])
+# Several nests
+
+
+WIDE = double.with_sizes({"M": 64, "N": 128})
+
+
+def tune_both(**more: Any) -> list[TunedKernel]:
+    return poly.tune([NEST, (double, {"M": 64, "N": 128})], **{"target": "c:portable", "threads": 1} | more)
+
+
+def test_two_nests_share_the_budget_and_give_kernels_in_order() -> None:
+    first, second = tune_both(trials=21)
+    assert (dict(first.nest.fixed), dict(second.nest.fixed)) == ({"M": 64, "N": 64}, {"M": 64, "N": 128})
+    tunings = first.tuning, second.tuning
+    assert sum(one.trials for one in tunings) == len(Table.measured) <= 21
+    assert {one.stopped for one in tunings} == {"the budget of 21 trials is spent"}
+    assert min(one.trials for one in tunings) >= 1
+    assert poly.compile(WIDE, target="c:portable", threads=1).origin == "record"
+
+
+def test_the_same_call_with_both_measures_nothing_and_a_larger_one_goes_on() -> None:
+    before = [kernel.tuning for kernel in tune_both(trials=12)]
+    spent = len(Table.measured)
+    again = [kernel.tuning for kernel in tune_both(trials=spent)]
+    assert len(Table.measured) == spent
+    assert [one.best for one in again] == [one.best for one in before]
+    more = [kernel.tuning for kernel in tune_both(trials=spent + 5)]
+    assert sum(one.reused for one in more) == spent and len(Table.measured) > spent
+
+
+def test_a_nest_without_a_trial_gets_one_where_the_records_hold_the_budget() -> None:
+    tune(trials=6)
+    first, second = (kernel.tuning for kernel in tune_both(trials=6))
+    assert (first.trials, first.reused, first.stopped) == (6, 6, "the records hold 6 trials")
+    assert second.trials >= 1 and second.reused == 0
+
+
+def test_weights_are_calls_of_which_each_takes_its_time() -> None:
+    seen: list[list[float]] = []
+
+    def second(standings: Sequence[Standing]) -> int:
+        seen.append([standing.seconds for standing in standings])
+        return len(standings) - 1
+
+    tasks = [problem(nest, "c:portable", 1, {}, None) for nest in (NEST, WIDE)]
+    together.tuned(tasks, Options(trials=4), [1, 1000], allocation=second)
+    before, after = seen[0]  # both are at the same point of the same space
+    assert after / before == pytest.approx(1000)
+
+
+def test_the_same_loops_twice_are_tuned_once() -> None:
+    first, second = poly.tune([NEST, replace(NEST, name="other")], target="c:portable", threads=1, trials=3)
+    assert len(Table.measured) == 3 and first.schedule.steps == second.schedule.steps
+    assert (first.nest.name, second.nest.name) == ("double", "other")
+
+
+def test_ctrl_c_keeps_the_best_of_all_and_the_same_call_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(Table, "before", staticmethod(interrupt_at(6)))
+        with pytest.warns(poly.SearchWarning, match=r"the best of 6 trials.*the same call again goes on"):
+            kernels = tune_both()
+    assert all(kernel.tuning.interrupted and kernel.tuning.trials >= 1 for kernel in kernels)
+    again = [kernel.tuning for kernel in tune_both()]
+    assert sum(one.reused for one in again) == 6 and not any(one.interrupted for one in again)
+
+
+def test_ctrl_c_before_each_has_a_trial_loses_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Table, "before", staticmethod(interrupt_at(1)))
+        tune_both()
+    assert sum(kernel.tuning.reused for kernel in tune_both(trials=4)) == 1
+
+
+def test_a_nest_that_cannot_be_measured_does_not_cost_the_others(
+    monkeypatch: pytest.MonkeyPatch, made_up: Path
+) -> None:
+    failed: list[Table] = []
+
+    class Refusing(Table):
+        def trials(self, ask: Ask) -> Any:
+            if not Table.measured and not failed:
+                failed.append(self)
+                raise poly.SearchError("double cannot be measured: no arrays")
+            return super().trials(ask)
+
+    monkeypatch.setattr(session, "LiveMeasurer", Refusing)
+    with pytest.raises(poly.SearchError, match="no arrays"):
+        tune_both(trials=8)
+    (record,) = Store(made_up).records()
+    assert dict(record.key.sizes)["N"] == 128 and record.trials >= 7
+
+
+def test_the_command_tunes_all_nests_of_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "loops.py"
+    second = LOOPS[LOOPS.index("@poly") :].replace("double", "triple").replace("2 *", "3 *")
+    file.write_text(LOOPS + "\n" + second)
+    command = ["tune", str(file), "--size=M=64", "--size=N=64", "--target=c:portable", "--threads=1", "--trials=9"]
+    done = CliRunner().invoke(commands.poly, command)
+    assert done.exit_code == 0, done.output
+    assert "double M=64 N=64" in done.output and "triple M=64 N=64" in done.output
+    assert len(Table.measured) <= 9
+    facts = json.loads(CliRunner().invoke(commands.poly, [*command, "--json", "--quiet"]).stdout)
+    assert sum(one["trials"] for one in facts) == len(Table.measured) and len(facts) == 2
+
+
+@pytest.mark.parametrize(
+    ("nests", "options", "error", "message"),
+    [
+        ([], {}, poly.SpecError, "the list of nests to tune is empty"),
+        ([NEST, 3], {}, poly.SpecError, "3 is no nest"),
+        ([NEST, WIDE], {"trials": 1}, poly.SearchError, r"2 nests cannot share trials=1"),
+        ([NEST, WIDE], {"weights": [1]}, poly.SearchError, "weights must be 2 numbers above 0"),
+        ([NEST, WIDE], {"weights": [1, 0]}, poly.SearchError, "weights must be 2 numbers above 0"),
+        (NEST, {"weights": [1]}, poly.SearchError, "weights are for a list of nests"),
+        ([NEST, double], {}, poly.SearchError, "nothing says what M, N should be"),
+        ([NEST, double], {"Q": 3}, poly.SpecError, "none of double, double has a size Q .*open sizes: M, N"),
+        ([(double, {"Q": 3})], {}, poly.SpecError, "double has no size Q"),
+        ([(double, 3)], {}, poly.SpecError, "sizes must be a dictionary"),
+    ],
+)
+def test_bad_lists_are_told(nests: Any, options: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        poly.tune(nests, target="c:portable", threads=1, **options)
+    assert Table.measured == []
+
+
+def test_one_kernel_cannot_be_tuned_at_two_sizes() -> None:
+    tasks = [problem(double, "c:portable", 1, {}, {"M": 64, "N": n}) for n in (64, 128)]
+    with pytest.raises(poly.SearchError, match="are one kernel"):
+        together.tuned(tasks, Options(trials=4))
