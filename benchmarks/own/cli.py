@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from textwrap import indent
 
 import click
 
@@ -55,6 +56,7 @@ def is_own(arguments: list[str]) -> bool:
 @click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True, help="Threads, for everybody.")
 @click.option("--target", default="c", show_default=True, help="Poly's target, and the CPU of the compilers.")
 @click.option("--no-records", is_flag=True, help="The model's schedule, also where a tuned one is recorded.")
+@click.option("--workers", metavar="ADDRESS", help="Measure on each kind of machine of a dask cluster.")
 @with_ending
 def command(
     nest: str,
@@ -65,6 +67,7 @@ def command(
     threads: int,
     target: str,
     no_records: bool,
+    workers: str | None,
     ending: Ending,
 ) -> None:
     """Measure your own nest beside its loops by gcc, functions in Python and other nests.
@@ -79,6 +82,11 @@ def command(
     The kernel is the one that poly.compile makes. The exit status is 1 when its result is wrong, else 3 when it is
     slower than a run to compare with, else 0.
     """
+    named = [text for given in (*against, *others) for text in given.split(",") if text]
+    if workers is not None:
+        if ending != Ending():
+            raise click.UsageError("--workers prints one table a machine: leave out what is written, kept or compared")
+        sys.exit(_elsewhere([nest, *named], sizes, dtype, threads, target, no_records, workers))
     goal = parse(target)
     if goal.device is not None:
         raise click.UsageError(
@@ -89,7 +97,6 @@ def command(
         raise click.UsageError(f"--threads {threads}: this process may use {len(cpus)} CPUs")
     case = own_case(nest, sizes, dtype)
     ours, compilers = Poly(target, records=not no_records), peers(goal.isa)
-    named = [text for given in (*against, *others) for text in given.split(",") if text]
     solvers = contenders([REFERENCE, *named], compilers, dtype, ours)
     ending = ending.checked({})
     process.clear_environment()
@@ -106,3 +113,24 @@ def command(
     made["rows"] = [{**row, **found.facts()} for row in made["rows"]]
     status = ending.end(made, draw, out)
     sys.exit(report.exit_status([line]) or status)
+
+
+def _elsewhere(
+    places: list[str],
+    sizes: dict[str, int],
+    dtype: str | None,
+    threads: int,
+    target: str,
+    no_records: bool,
+    workers: str,
+) -> int:
+    """The benchmark on other machines, one after the other in the output; the highest exit status."""
+    from benchmarks.own.elsewhere import errand, everywhere
+
+    options = [f"--size={name}={value}" for name, value in sizes.items()]
+    options += [f"--threads={threads}", f"--target={target}"]
+    options += [f"--dtype={dtype}"] * (dtype is not None) + ["--no-records"] * no_records
+    replies = everywhere(errand(places, options), workers)
+    for place, reply in replies.items():
+        click.echo(f"on {place}:\n{indent(reply.text.rstrip(), '  ')}\n")
+    return max(reply.status for reply in replies.values())

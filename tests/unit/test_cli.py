@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from microkernels import plugins
 from poly import commands
-from poly.commands import header, show
+from poly.commands import headerplan, show
 from poly.commands import machine as machine_command
 from poly.machine import Bandwidth, Measured, Peak
 
@@ -222,7 +222,7 @@ def test_the_steps_of_one_nest_are_for_no_other(file: Path, tmp_path: Path) -> N
 def test_outputs_are_checked_before_the_work(
     file: Path, tmp_path: Path, arguments: list[str], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (show, header):
+    for module in (show, headerplan):
         monkeypatch.setattr(module, "compile_nest", lambda *_, **__: pytest.fail("the work began"))
     status, _, err = poly(*(argument.format(file=file, folder=tmp_path) for argument in arguments))
     assert status == 2 and message.format(folder=tmp_path) in err
