@@ -23,14 +23,18 @@ PYTHONS ?= python3.11 python3.12 python3.13 python3.14
 
 .PHONY: bench bench-all results test test-quick test-python test-oldest lint docs dist wheel-check clean
 
+# `poly machine` calibrates the machine if that was not done: the benchmarks never change what the model knows.
 bench: $(VENV)/bench-needs.stamp
+	$(BIN)/poly machine
 	$(BIN)/poly bench $(BENCH_ARGS)
 
 bench-all: $(VENV)/bench-needs.stamp
 	$(BIN)/python -m benchmarks.peers.install
+	$(BIN)/poly machine
 	$(BIN)/poly bench $(BENCH_ARGS)
 
 results: $(VENV)/bench-needs.stamp
+	$(BIN)/poly machine
 	$(BIN)/poly bench $(BENCH_ARGS) --record docs/results
 	$(BIN)/python docs/make_results.py
 

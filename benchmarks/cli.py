@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import json
+import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from benchmarks import outputs, report
+from benchmarks import history, outputs, report
 from benchmarks.case import Case
-from benchmarks.compare import compare, text
 from benchmarks.contest import Plan, in_c
-from benchmarks.document import need_same_machine, read
+from benchmarks.document import Row, need_same_machine, read
+from benchmarks.ending import FAIL_IF, PATH, Ending, show_changes, with_ending
 from benchmarks.header.cli import header
 from benchmarks.opencl import contest as devices
 from benchmarks.opencl.cli import opencl
+from benchmarks.own import cli as own
 from benchmarks.peers import PEERS
 from benchmarks.peers.package import missing, notice
 from benchmarks.programs.cli import loops, polybench
@@ -26,7 +29,8 @@ from benchmarks.published import record, stored
 from benchmarks.runner import Rounds
 from benchmarks.search.cli import search
 from benchmarks.workloads import WORKLOADS, selected
-from poly.machine import facts, machine, measured
+from poly.machine import facts, machine
+from poly.machine.calibration import UNKEPT, VARIABLE, at_hand
 from poly.measure import process
 
 QUICK = Rounds(seconds=0.5, rounds=(7, 30))
@@ -40,23 +44,30 @@ LIBRARIES = "libraries"
 COLD = "cold"
 """A workload for the threads of C alone: the clock of a device starts when its threads are awake."""
 
-SLOWER = 3
-"""The exit status when a case is slower than before: 1 means a wrong result, and click's 2 wrong usage."""
-
-PATH = click.Path(exists=True, dir_okay=False, path_type=Path)
 FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
 class BenchGroup(click.Group):
-    """A group whose default command measures the libraries."""
+    """A group whose default command measures the libraries, or the nest that its arguments name."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, args if args and args[0] in self.commands else [LIBRARIES, *args])
+        if args and (args[0] in self.commands or args == ["--help"]):
+            return super().parse_args(ctx, args)
+        return super().parse_args(ctx, [own.COMMAND if own.is_own(args) else LIBRARIES, *args])
 
 
 @click.group(cls=BenchGroup)
-def bench() -> None:
-    """Measure poly's kernels against the libraries installed here, and its search, headers and OpenCL code."""
+@click.pass_context
+def bench(context: click.Context) -> None:
+    """Measure your own nests, and poly's kernels against the libraries installed here.
+
+    `poly bench FILE.py:NAME --size M=512` measures a nest (`poly bench nest`), `poly bench [WORKLOAD]...` the libraries
+    (`poly bench libraries`), the others poly's search, headers, whole programs and OpenCL code. No benchmark changes
+    what is compiled afterwards: neither the machine's calibration nor tuning records.
+    """
+    before = os.environ.get(VARIABLE)
+    os.environ[VARIABLE] = UNKEPT
+    context.call_on_close(lambda: os.environ.pop(VARIABLE) if before is None else os.environ.update({VARIABLE: before}))
 
 
 @bench.command(LIBRARIES)
@@ -65,15 +76,13 @@ def bench() -> None:
 @click.option("--dtype", type=click.Choice(["f32", "f64"]), help="One scalar type alone.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads, for everybody alike. Default: 1.")
 @click.option("--target", default="c", show_default=True, help="Poly's target, as for poly.compile.")
-@click.option("--only", metavar="TEXT", help="Only cases whose size contains this text.")
+@click.option("--only", metavar="SIZE,…", help="Only the cases of exactly these sizes, as the table names them.")
 @click.option("--quick", is_flag=True, help="The main shapes alone, and fewer rounds: some three minutes.")
 @click.option("--aligned", is_flag=True, help="Each case also on arrays that start on cache lines.")
-@click.option("--json", "json_file", metavar="FILE", help="Write the rows as JSON; - for standard output.")
-@click.option("--plot", "plot_file", metavar="FILE", help="Draw the results (png, svg or pdf).")
-@click.option("--compare", "old", metavar="OLD.json", type=PATH, help="Tell what changed since a run with --json.")
 @click.option(
     "--record", "folder", metavar="FOLDER", type=FOLDER, help="Merge the rows into this machine's file there."
 )
+@with_ending
 def libraries(
     workloads: tuple[str, ...],
     against: str | None,
@@ -83,10 +92,8 @@ def libraries(
     only: str | None,
     quick: bool,
     aligned: bool,
-    json_file: str | None,
-    plot_file: str | None,
-    old: Path | None,
     folder: Path | None,
+    ending: Ending,
 ) -> None:
     """Measure poly's kernels against the libraries installed here.
 
@@ -102,52 +109,56 @@ def libraries(
     device = devices.device_of(target)
     names = _peers(against, devices.PEERS if device else tuple(PEERS))
     cpus = process.allowed()
-    wanted = (workloads or tuple(name for name in WORKLOADS if not device or name != COLD), dtype, quick, only or "")
+    chosen = workloads or tuple(name for name in WORKLOADS if not device or name != COLD)
+    wanted = (chosen, dtype, quick, _sizes(only, chosen, dtype, quick))
     plan = list(devices.plan(device, threads, *wanted) if device else _plan(threads, len(cpus), *wanted))
     if not plan:
         raise click.UsageError("no case is left to measure: loosen --only, --dtype or --quick")
-    outputs.check(json_file, plot_file)
     about = devices.facts(device) if device else {}
-    before = _comparable(old, about) if old else None
+    ending = ending.checked(about)
     if folder:
         stored(folder)  # a damaged file would fail only at the end
-    out = sys.stderr if json_file == "-" else sys.stdout
+    out = sys.stderr if ending.json_file == "-" else sys.stdout
     if not device:
         _tell_missing(names, out)
     process.clear_environment()
-    rates = measured(machine())
+    rates = at_hand(machine())
     contest = devices.on_device(device, rates) if device else in_c(target, rates)
     lines = list(contest.lines(list(_with_aligned(plan, aligned)), names, QUICK if quick else FULL, progress))
     _show(lines, out)
     made = report.document(lines, {**facts(machine(), rates), **about})
-    if json_file:
-        outputs.write_json(json.dumps(made, indent=1), json_file)
-    if plot_file:
-        from benchmarks.plot import plot
-
-        here = machine()
-        plot(made["rows"], Path(plot_file), device.name if device else f"{here.cpu}, {here.isa.name}")
     if folder:
         click.echo(f"recorded in {record(made, folder)}", file=out)
-    slower = _show_changes(before, made, str(old), out) if before else False
-    sys.exit(report.exit_status(lines) or (SLOWER if slower else 0))
+    here = machine()
+    caption = device.name if device else f"{here.cpu}, {here.isa.name}"
+    status = ending.end(made, partial(_draw, caption), out)
+    sys.exit(report.exit_status(lines) or status)
+
+
+def _draw(caption: str, rows: Sequence[Row], path: Path) -> None:
+    from benchmarks.plot import plot
+
+    plot(rows, path, caption)
 
 
 @bench.command("compare")
 @click.argument("old", type=PATH)
 @click.argument("new", type=PATH)
-def stored_runs(old: Path, new: Path) -> None:
+@FAIL_IF
+def stored_runs(old: Path, new: Path, limit: float | None) -> None:
     """Tell what changed from one run to another, both written by `poly bench --json` on one machine.
 
     A row has changed if its samples pass the Mann-Whitney U test after Holm's correction for the number of rows, if the
     quartiles of both runs are apart, and if it changed by more than the unchanged peers seem to. The exit status is 3
-    when a row is slower than before, else 0.
+    when a row is slower than before (with `--fail-if`, by more than that), else 0.
     """
     before, after = read(old), read(new)
     need_same_machine(before["machine"], after["machine"])
-    sys.exit(SLOWER if _show_changes(before, after, str(old), sys.stdout) else 0)
+    sys.exit(show_changes(before["rows"], after["rows"], str(old), limit, False, sys.stdout))
 
 
+bench.add_command(history.command)
+bench.add_command(own.command)
 bench.add_command(header)
 bench.add_command(loops)
 bench.add_command(opencl)
@@ -164,8 +175,26 @@ def _peers(against: str | None, known: Sequence[str]) -> tuple[str, ...]:
     return names
 
 
+def _sizes(only: str | None, workloads: Sequence[str], dtype: str | None, quick: bool) -> frozenset[str] | None:
+    """The sizes after `--only`, checked; None for all."""
+    if only is None:
+        return None
+    known = dict.fromkeys(case.size for name in workloads for case in selected(name, dtype, quick))
+    names = [name.strip() for name in only.split(",") if name.strip()]
+    for name in names:
+        if name not in known:
+            close = get_close_matches(name, known, n=3, cutoff=0.4) or list(known)[:3]
+            raise click.UsageError(f"--only {name!r} is the size of no case here. Some are: {', '.join(close)}")
+    return frozenset(names)
+
+
 def _plan(
-    threads: int | None, cpus: int, workloads: Sequence[str], dtype: str | None, quick: bool, only: str
+    threads: int | None,
+    cpus: int,
+    workloads: Sequence[str],
+    dtype: str | None,
+    quick: bool,
+    only: Collection[str] | None,
 ) -> Iterator[tuple[Case, int]]:
     """What to measure, on how many threads: one, but cold cases on all cores, and with `--quick` large products too."""
     if threads is not None and threads > cpus:
@@ -185,8 +214,7 @@ def _show(lines: Sequence[report.ResultLine], file: Any) -> None:
     else:
         click.echo("\n".join(report.plain(lines)), file=file)
     for part in (report.means(lines), report.notes(lines)):
-        click.echo("", file=file)
-        click.echo("\n".join(part), file=file)
+        outputs.say(("", *part), file)
 
 
 def _with_aligned(plan: Plan, aligned: bool) -> Iterator[tuple[Case, int]]:
@@ -201,18 +229,3 @@ def _tell_missing(names: Sequence[str], file: Any) -> None:
     told = list(notice(missing([PEERS[name] for name in names])))
     if told:
         click.echo("\n".join((*told, "")), file=file)
-
-
-def _comparable(old: Path, more: Mapping[str, str]) -> dict[str, Any]:
-    """The run to compare with. Raises UsageError unless it is of this machine."""
-    here = machine()
-    before = read(old)
-    need_same_machine(before["machine"], {"cpu": here.cpu, "isa": here.isa.name, "cores": here.cores, **more})
-    return before
-
-
-def _show_changes(before: Mapping[str, Any], after: Mapping[str, Any], name: str, file: Any) -> bool:
-    """Say what changed; whether a row is slower."""
-    found = compare(before["rows"], after["rows"])
-    click.echo("\n".join(("", *text(found, name))), file=file)
-    return bool(found.of("slower"))

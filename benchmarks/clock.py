@@ -1,36 +1,23 @@
-"""Additions to the C clock of `codegen.clock`: a clock for peers without a C entry point, and arrays as C pointers."""
+"""Additions to the C clock of `codegen.clock`: one that starts from the same data, and arrays as C pointers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from time import perf_counter
+from collections.abc import Sequence
 from typing import Any
 
 from codegen.clock import Timed
+from poly.timing.benchmark import restorer
 
 
-def python_timed(call: Callable[[], object]) -> Timed:
-    """The clock's loop in Python, for peers without a C entry point; it adds some tens of nanoseconds per call."""
-
-    def run(times: int) -> float:
-        start = perf_counter()
-        for _ in range(times):
-            call()
-        return perf_counter() - start
-
-    return run
-
-
-def renewed(timed: Timed, arrays: Sequence[Any]) -> Timed:
-    """A clock whose calls all start from what the arrays hold now; putting it back is not timed."""
-    kept = [array.copy() for array in arrays]
+def renewed(timed: Timed, arrays: Sequence[Any], most: int = 1) -> Timed:
+    """A clock that puts back what the arrays hold now before each `most` calls in a row, which is not timed."""
+    restore = restorer(arrays)
 
     def run(times: int) -> float:
         seconds = 0.0
-        for _ in range(times):
-            for array, first in zip(arrays, kept, strict=True):
-                array[...] = first
-            seconds += timed(1)
+        for done in range(0, times, most):
+            restore()
+            seconds += timed(min(most, times - done))
         return seconds
 
     return run

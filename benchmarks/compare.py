@@ -22,7 +22,7 @@ from statistics import median, quantiles
 from typing import Any, Literal
 
 from benchmarks.document import Key, Row
-from benchmarks.stats import Summary, summarize
+from poly.timing.summary import Summary, summarize
 
 LEVEL = 0.05
 """The chance of any false alarm, over all rows."""
@@ -83,11 +83,14 @@ class Comparison:
         return tuple(change for change in self.changes if change.verdict == verdict)
 
 
-def compare(old: Sequence[Row], new: Sequence[Row]) -> Comparison:
-    """Compare the rows of two runs on one machine. Rows without our samples are left out."""
+def compare(old: Sequence[Row], new: Sequence[Row], less: float = 0.0) -> Comparison:
+    """Compare the rows of two runs on one machine. Rows without our samples are left out.
+
+    Our old speeds count as smaller by the fraction `less`: what is slower even so is slower by more than that.
+    """
     before, after = _sampled(old), _sampled(new)
     shared = [key for key in after if key in before]
-    pairs = {key: (speeds(before[key]), speeds(after[key])) for key in shared}
+    pairs = {key: ([(1 - less) * speed for speed in speeds(before[key])], speeds(after[key])) for key in shared}
     corrected = dict(zip(pairs, holm([p_value(*pair) for pair in pairs.values()]), strict=True))
     controls = {key: [abs(log(ratio)) for ratio in _controls(before[key], after[key])] for key in shared}
     enough = {key: least_p(*pair) * len(pairs) < LEVEL for key, pair in pairs.items()}

@@ -13,13 +13,25 @@ from microkernels.errors import PolyError
 
 
 @dataclass(frozen=True)
+class Tuned:
+    """The search behind a kernel: its trials, and the seconds that they took."""
+
+    trials: int
+    seconds: float
+
+    def facts(self) -> dict[str, float]:
+        """The fields of a row."""
+        return {"trials": self.trials, "tune_seconds": self.seconds}
+
+
+@dataclass(frozen=True)
 class Contender:
     """A library that is ready to run: nothing is left to allocate, pack or compile.
 
     `run` does the work on arrays of its own; `result` is the result of the first run. `in_c` says whether the timing
     loop is in C; `pinned`, whether its process keeps the main thread on the first CPU and all others off it. `building`
     are the seconds from the loops to a function, `workspace` the bytes beyond the arrays, and `first` the seconds of
-    the first run, where they are known.
+    the first run, where they are known. `tuned` is the search behind our kernel, if it was tuned.
     """
 
     name: str
@@ -32,6 +44,7 @@ class Contender:
     building: float | None = None
     workspace: int | None = None
     first: float | None = None
+    tuned: Tuned | None = None
 
 
 class Peer(Protocol):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 from benchmarks import report, spinning
 from benchmarks.case import Case
@@ -16,10 +17,11 @@ from benchmarks.probe import PeakProbe
 from benchmarks.remote import Remote
 from benchmarks.roofline import bound
 from benchmarks.runner import Announce, Rounds, measure
-from microkernels.dtypes import DType
+from microkernels.dtypes import DType, f32
 from poly.machine import Measured, machine
 from poly.machine.target import parse
 from poly.measure import process
+from poly.timing.load import Watch
 
 Plan = Sequence[tuple[Case, int]]
 """What to measure, on how many threads."""
@@ -56,23 +58,28 @@ class Contest:
             announce = stack.enter_context(progress(len(plan)))
             stack.callback(process.release, cpus)
             for case, threads in plan:
+                date, watch = datetime.now(UTC), Watch.start()
                 probe, issue = self.probe(case.dtype, threads), self.issue(threads)
                 result = measure(case, threads, entrants, probe, budget, announce, issue)
+                result = replace(result, date=date, load=watch.load())
                 announce("")
                 yield report.ResultLine(result, self.bound(case, threads, result.peak.median), NAME, self.target)
 
 
-def in_c(target: str, rates: Measured) -> Contest:
+def in_c(
+    target: str, rates: Measured, ours: Solver | None = None, peers: Mapping[str, Solver] | None = None
+) -> Contest:
     """The contest of our C target with the libraries for this CPU; the peak is that of the target's instructions.
 
+    `ours` and `peers` are others than our default kernels and these libraries.
     Raises TargetError for a target that is unknown or cannot run here.
     """
     cpus, isa = process.allowed(), parse(target).isa
     return Contest(
         target,
-        Poly(target),
-        {name: NamedPeer(name) for name in PEERS},
-        lambda dtype, threads: PeakProbe(cpus, dtype, threads, isa),
+        ours or Poly(target),
+        {name: NamedPeer(name) for name in PEERS} if peers is None else peers,
+        lambda dtype, threads: PeakProbe(cpus, dtype if dtype.is_float else f32, threads, isa),
         lambda case, threads, peak: bound(case, threads, peak, machine(), rates),
         spinning.short,
         issue_rate,

@@ -30,7 +30,8 @@ class Key(NamedTuple):
 
     @property
     def title(self) -> str:
-        return f"{self.workload} {self.size} {self.dtype}, {threads_text(self.threads)}"
+        case = " ".join(filter(None, (self.workload, self.size, self.dtype)))
+        return f"{case}, {threads_text(self.threads)}"
 
 
 def threads_text(threads: int) -> str:

@@ -12,7 +12,7 @@ from time import perf_counter
 import poly
 from benchmarks.arrays import Array
 from benchmarks.case import Case
-from benchmarks.contender import Contender, Failed
+from benchmarks.contender import Contender, Failed, Tuned
 from codegen.clock import CFunction
 from poly.machine.target import parse
 from poly.model.host import here
@@ -22,21 +22,24 @@ NAME = "poly"
 
 @dataclass(frozen=True)
 class Poly:
-    """Kernels with the model's schedule for one target, without tuning.
+    """Kernels with the model's schedule for one target, or with `records` the tuned one if there is one.
 
     If `anew`, nothing comes from the cache, so that the time from the loops to a function is that of a new nest.
     """
 
     target: str = "c"
     anew: bool = False
+    records: bool = False
 
     def __call__(self, case: Case, arrays: tuple[Array, ...], threads: int) -> Contender:
         """Compile the case's loops. Raises Failed with poly's message."""
         try:
             here(parse(self.target).isa, threads)  # the machine's rates are known before
+            nest = case.nest()
+            sizes = {name: value for name, value in case.sizes.items() if name in nest.sizes}
             with _empty_cache() if self.anew else nullcontext():
                 start = perf_counter()
-                kernel = poly.compile(case.nest(), sizes=case.sizes, target=self.target, threads=threads, records=False)
+                kernel = poly.compile(nest, sizes=sizes, target=self.target, threads=threads, records=self.records)
                 assert isinstance(kernel, poly.Kernel), "a C target makes kernels in C"
                 kernel.build()
                 building = perf_counter() - start
@@ -44,10 +47,22 @@ class Poly:
         except poly.PolyError as error:
             raise Failed(f"{type(error).__name__}: {error}") from error
         workspace = kernel.workspace_bytes
-        config = f"default schedule, target {self.target}, workspace {workspace} bytes"
+        record = kernel.record
+        schedule = "default schedule" if record is None else f"tuned schedule, {record}"
+        config = f"{schedule}, target {self.target}, workspace {workspace} bytes"
+        tuned = None if record is None else Tuned(record.trials, record.tuning_seconds)
         result = arrays[case.problem.written[0]]
         timed = CFunction.of(kernel.function, arguments, kernel).timed()
-        return Contender(NAME, poly.__version__, config, timed, lambda: result, building=building, workspace=workspace)
+        return Contender(
+            NAME,
+            poly.__version__,
+            config,
+            timed,
+            lambda: result,
+            building=building,
+            workspace=workspace,
+            tuned=tuned,
+        )
 
 
 @contextmanager

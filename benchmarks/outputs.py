@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-from pathlib import Path
+from collections.abc import Iterable
+from typing import Any
 
 import click
 
-from codegen.files import write_file
-
-FORMATS = (".png", ".svg", ".pdf")
+from poly.commands.outputs import check_file, check_plot
+from poly.commands.outputs import write_json as write_json
+from poly.commands.tables import terminal_width, text_lines
 
 
 def check(json_file: str | None, plot_file: str | None) -> None:
     """Raise UsageError for a folder that does not exist, an unknown format, or a missing package to draw with."""
-    for option, name in (("--json", json_file), ("--plot", plot_file)):
-        if name not in (None, "-") and not Path(str(name)).parent.is_dir():
-            raise click.UsageError(f"{option} {name}: there is no such folder")
-    if plot_file and Path(plot_file).suffix not in FORMATS:
-        raise click.UsageError(f"--plot {plot_file}: the name must end in {', '.join(FORMATS)}")
-    if plot_file and find_spec("matplotlib") is None:
-        raise click.UsageError("--plot needs the package matplotlib: pip install 'poly-loops[bench]'")
+    check_file("--json", json_file)
+    check_plot("--plot", plot_file)
 
 
-def write_json(text: str, json_file: str) -> None:
-    """Write JSON to a file, or to standard output for `-`. Raises click's FileError."""
-    if json_file == "-":
-        click.echo(text)
-        return
-    try:
-        write_file(json_file, text + "\n")
-    except OSError as error:
-        raise click.FileError(json_file, error.strerror or str(error)) from error
+def say(lines: Iterable[str], out: Any) -> None:
+    """Print lines; those that are too long for a terminal are broken between words."""
+    for line in lines:
+        click.echo("\n".join(text_lines(line, terminal_width(out))), file=out)

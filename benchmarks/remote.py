@@ -42,6 +42,7 @@ class Remote:
                 building=answer.building,
                 workspace=answer.workspace,
                 first=answer.first,
+                tuned=answer.tuned,
             )
         assert isinstance(answer, Refusal), "a worker answers Prepare by Ready or Refusal"
         if not answer.installed:

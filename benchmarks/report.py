@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from textwrap import indent
 from typing import Any
 
 from benchmarks.document import threads_text
-from benchmarks.runner import ATTEMPTS, STEADY, Result
-from benchmarks.stats import geometric_mean
+from benchmarks.runner import STEADY, Result
+from codegen.compiler import compiler_name
 from microkernels.speed import nearly_highest
+from poly.machine import machine
+from poly.machine.calibration import kept
+from poly.records.key import machine_name
+from poly.timing.summary import geometric_mean, interval
+from poly.version import __version__
 
 COLUMNS = (
     "workload",
@@ -99,6 +105,8 @@ class ResultLine:
                     "version": peer.version,
                     "config": peer.config,
                     "samples": _rounded(peer.samples),
+                    "max_error": peer.error,
+                    "right": peer.right,
                 }
                 for peer in self.result.peers(self.ours)
             },
@@ -106,9 +114,11 @@ class ResultLine:
             "ratio_to_best_peer": ratio.median if ratio else None,
             "ratio_spread": ratio.spread if ratio else None,
             "bound": self.bound,
-            "trials": 0,
-            "tune_seconds": 0.0,
+            **(
+                {"trials": timing.tuned.trials, "tune_seconds": timing.tuned.seconds} if timing and timing.tuned else {}
+            ),
             "max_error": timing.error if timing else None,
+            "right": timing.right if timing else None,
             "config": timing.config if timing else None,
             "workspace": timing.workspace if timing else None,
             "built_seconds": timing.building if timing else None,
@@ -119,6 +129,10 @@ class ResultLine:
             "attempts": self.result.attempts,
             "reliable": self.reliable,
             "disturbed": self.disturbed(quiet),
+            "interval": interval(timing.samples) if timing else None,
+            "date": self.result.date.isoformat(timespec="seconds") if self.result.date else None,
+            "load": self.result.load.facts() if self.result.load else None,
+            **versions(),
         }
 
     def cells(self) -> tuple[str, ...]:
@@ -138,6 +152,12 @@ class ResultLine:
             _number(ratio.median if ratio else None, 2),
             _percent(ratio.spread if ratio else None) + UNRELIABLE * (not self.reliable),
         )
+
+
+@cache
+def versions() -> dict[str, str]:
+    """What each row is of, besides its case: the versions of poly and of the C compiler, and the machine."""
+    return {"poly": __version__, "compiler": compiler_name(), "host": machine_name()}
 
 
 def document(lines: Sequence[ResultLine], machine: Mapping[str, Any]) -> dict[str, Any]:
@@ -232,6 +252,12 @@ def notes(lines: Sequence[ResultLine]) -> Iterator[str]:
     """What disturbed the run, the peers' configurations with the kernels they chose, missing peers, and errors."""
     yield from _unreliable(lines)
     yield from _disturbances(lines)
+    yield from _busy(lines)
+    if any(line.target.startswith("c") for line in lines) and kept(machine()) is None:
+        yield (
+            "this machine is not calibrated: the model took it for a similar CPU, and bandwidths were measured just "
+            "now. `poly machine` calibrates it, best when nothing else runs"
+        )
     configs = {(t.name, t.version, t.config): None for line in lines for t in line.result.peers(line.ours)}
     yield from (f"{name} {version}: {config}" for name, version, config in sorted(configs))
     missing = {pair: None for line in lines for pair in line.result.missing}
@@ -246,11 +272,13 @@ def notes(lines: Sequence[ResultLine]) -> Iterator[str]:
 
 
 def _unreliable(lines: Sequence[ResultLine]) -> Iterator[str]:
-    titles = [line.title for line in lines if not line.reliable]
-    if titles:
+    found = [line for line in lines if not line.reliable]
+    if found:
+        tried = max(line.result.attempts for line in found)
+        again = f", in each of {tried} attempts" if tried > 1 else ""
         yield (
             f"{UNRELIABLE} unreliable: the quartiles of our or the best peer's times are more than "
-            f"{_percent(STEADY)} % apart, in each of {ATTEMPTS} attempts: {', '.join(titles)}"
+            f"{_percent(STEADY)} % apart{again}: {', '.join(line.title for line in found)}"
         )
 
 
@@ -266,6 +294,16 @@ def _disturbances(lines: Sequence[ResultLine]) -> Iterator[str]:
             f"a neighbour on the core's other hardware thread was busy in {disturbed} of {rounds} rounds (issue rate "
             f"below {_percent(DISTURBED)} % of {_number(quiet, 1)} a cycle){where}"
         )
+
+
+def _busy(lines: Sequence[ResultLine]) -> Iterator[str]:
+    """What other processes did meanwhile: that of the worst case, and in how many cases they did."""
+    busy = [line for line in lines if line.result.load and line.result.load.busy]
+    loads = [line.result.load for line in busy if line.result.load]
+    if loads:
+        worst = max(loads, key=lambda load: max(load.others or 0.0, load.stolen or 0.0))
+        where = "" if len(lines) == 1 else f"; busy in {len(busy)} of {len(lines)} cases, this was the worst"
+        yield f"{worst.text()}{where}: repeat this when nothing else runs"
 
 
 def exit_status(lines: Sequence[ResultLine]) -> int:

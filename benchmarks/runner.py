@@ -19,7 +19,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from math import ceil, inf
+from statistics import median
 from time import perf_counter, sleep
 
 import numpy as np
@@ -27,9 +29,10 @@ from numpy.typing import NDArray
 
 from benchmarks.arrays import Arrays
 from benchmarks.case import Case, Problem
-from benchmarks.contender import Contender, Entrant, Failed, NotInstalled
-from benchmarks.stats import Summary, paired_ratio, summarize
+from benchmarks.contender import Contender, Entrant, Failed, NotInstalled, Tuned
 from microkernels.dtypes import DType
+from poly.timing.load import MachineLoad
+from poly.timing.summary import Summary, is_precise, paired_ratio, summarize
 
 ALWAYS_WARM = 0.02
 """Seconds per call above which a cold start makes no difference: 32 MB from memory take a few milliseconds."""
@@ -60,8 +63,11 @@ class Rounds:
     """Rounds stop after `seconds`; there are at least `rounds[0]` and at most `rounds[1]` of them.
 
     `sample` is the length of a sample in seconds. A peer whose first run takes more than `close` times the fastest
-    right one's takes no part in the rounds, unless its name is in `always`. `attempts` is how often the samples of a
-    case are taken at most, until they are steady.
+    right one's takes no part in the rounds, unless its name is in `always`: those are also called from Python where
+    that takes longer than the work. A contender takes part in the first rounds, as many as fill `patience` seconds.
+    Rounds also stop, once there are enough, when the medians of ours and of the best peer are known to `precise`: half
+    the width of their 95 % intervals, relative to them. `attempts` is how often the samples of a case are taken at
+    most, until they are steady.
     """
 
     seconds: float
@@ -70,6 +76,8 @@ class Rounds:
     close: float = inf
     always: frozenset[str] = frozenset()
     attempts: int = ATTEMPTS
+    patience: float = inf
+    precise: float | None = None
 
 
 @dataclass(frozen=True)
@@ -84,6 +92,7 @@ class ContenderTiming:
     right: bool
     building: float | None = None
     workspace: int | None = None
+    tuned: Tuned | None = None
 
     @property
     def seconds(self) -> Summary:
@@ -95,6 +104,7 @@ class Result:
     """A case's results: all timings, why others have none, and the probed peak in GFLOP/s, one sample per round.
 
     `issues` are the issue rates of the rounds, if they are known; `attempts` is how often all samples were taken.
+    `date` is when that began, and `load` what else the machine did meanwhile.
     """
 
     case: Case
@@ -105,6 +115,8 @@ class Result:
     failed: tuple[tuple[str, str], ...] = ()
     issues: tuple[float, ...] = ()
     attempts: int = 1
+    date: datetime | None = None
+    load: MachineLoad | None = None
 
     @property
     def peak(self) -> Summary:
@@ -123,9 +135,10 @@ class Result:
         return tuple(sorted((t for t in self.timings if t.name != ours), key=lambda t: t.seconds.median))
 
     def best_peer(self, ours: str) -> ContenderTiming | None:
-        """The fastest peer whose result is right, of those that took part in all rounds."""
+        """The fastest peer whose result is right: of those that took part in all rounds, or if none did, of all."""
         rounds = max((len(timing.samples) for timing in self.timings), default=0)
-        return next((t for t in self.peers(ours) if t.right and len(t.samples) == rounds), None)
+        right = [timing for timing in self.peers(ours) if timing.right]
+        return next((t for t in right if len(t.samples) == rounds), next(iter(right), None))
 
     def gflops(self, timing: ContenderTiming) -> float:
         return self.case.problem.flop / timing.seconds.median / 1e9
@@ -133,7 +146,12 @@ class Result:
     def ratio(self, ours: str) -> Summary | None:
         """The speed relative to the best peer, over the rounds; None if either is missing."""
         mine, best = self.timing(ours), self.best_peer(ours)
-        return paired_ratio(best.samples, mine.samples) if mine and best else None
+        return self.ratio_to(best, mine) if mine and best else None
+
+    def ratio_to(self, peer: ContenderTiming, mine: ContenderTiming) -> Summary:
+        """The speed relative to a peer, over the rounds in which it took part: the first ones."""
+        rounds = min(len(peer.samples), len(mine.samples))
+        return paired_ratio(peer.samples[:rounds], mine.samples[:rounds])
 
     def unsteadiness(self, ours: str) -> float:
         """The distance of the quartiles relative to the median: of our times or the best peer's, whichever is more."""
@@ -170,7 +188,7 @@ def measure(
         announce(f"{case.title}: {entrant.name}")
         try:
             contender = entrant.enter(case, threads)
-            if contender is None or (short and not contender.in_c):
+            if contender is None or (short and not contender.in_c and entrant.name not in budget.always):
                 continue
             errors.append(relative_error(contender.result(), expected))
             contenders.append(contender)
@@ -186,13 +204,26 @@ def measure(
         right = [error <= limit for error in errors]
         taken = _take(contenders, right, Conditions(probe, issue, threads, case.cold), budget)
         timings = tuple(
-            ContenderTiming(c.name, c.version, c.config, tuple(times), error, error <= limit, c.building, c.workspace)
-            for c, times, error in zip(contenders, taken.times, errors, strict=True)
+            _timing(c, times, error, limit) for c, times, error in zip(contenders, taken.times, errors, strict=True)
         )
         peaks, issues = tuple(taken.peaks), tuple(taken.issues)
         return Result(case, threads, timings, peaks, tuple(missing), tuple(failed), issues)
 
     return _steadiest(timed, entrants[0].name, budget.attempts)
+
+
+def _timing(contender: Contender, times: Sequence[float], error: float, limit: float) -> ContenderTiming:
+    return ContenderTiming(
+        contender.name,
+        contender.version,
+        contender.config,
+        tuple(times),
+        error,
+        error <= limit,
+        contender.building,
+        contender.workspace,
+        contender.tuned,
+    )
 
 
 def _steadiest(timed: Callable[[int], Result], ours: str, attempts: int) -> Result:
@@ -261,7 +292,10 @@ def _take(contenders: Sequence[Contender], right: Sequence[bool], conditions: Co
     paces = [_pace(contender, budget.sample) for contender in contenders]
     taking_part = _taking_part(contenders, right, [pace.seconds for pace in paces], budget)
     taken = Samples([[] if n in taking_part else [pace.seconds] for n, pace in enumerate(paces)])
+    limits = [pace.rounds(budget.patience) for pace in paces]
+    judged = [n for n in taking_part if n == 0 or right[n]]
     least, most = budget.rounds
+    look = least
     start = perf_counter()
     for turn in range(most):
         sleep(conditions.settle)
@@ -271,6 +305,8 @@ def _take(contenders: Sequence[Contender], right: Sequence[bool], conditions: Co
             taken.issues.append(conditions.issue())
         for place in range(len(taking_part)):
             index = taking_part[(place + turn) % len(taking_part)]
+            if turn >= limits[index]:
+                continue
             times = taken.times[index]
             if conditions.cold:
                 times.append(_cold_sample(contenders[index]))
@@ -279,7 +315,17 @@ def _take(contenders: Sequence[Contender], right: Sequence[bool], conditions: Co
                 times.append(_sample(contenders[index], paces[index].calls, long, conditions))
         if turn + 1 >= least and perf_counter() - start > budget.seconds:
             break
+        if budget.precise is not None and turn + 1 >= look:
+            look = ceil(1.5 * look)
+            if _known([taken.times[n] for n in judged], budget.precise):
+                break
     return taken
+
+
+def _known(times: Sequence[Sequence[float]], precise: float) -> bool:
+    """Whether the medians of ours, which are the first, and of the fastest of the others are known well enough."""
+    ours, others = times[0], sorted((t for t in times[1:] if len(t) == len(times[0])), key=median)
+    return all(is_precise(samples, precise) for samples in (ours, *others[:1]))
 
 
 def _taking_part(
@@ -303,6 +349,10 @@ class Pace:
 
     calls: int
     seconds: float
+
+    def rounds(self, patience: float) -> float:
+        """The most rounds that take no longer than `patience`: at least one."""
+        return max(1.0, patience // (self.calls * self.seconds)) if patience < inf else inf
 
 
 def _pace(contender: Contender, sample: float) -> Pace:

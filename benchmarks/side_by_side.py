@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from benchmarks.document import Row
 from benchmarks.report import UNRELIABLE
-from benchmarks.stats import geometric_mean
-from poly.machine.text import size_text
+from poly.machine.topology import size_text
+from poly.timing.summary import geometric_mean
 
 Document = Mapping[str, Any]
 

@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection
 from benchmarks.arrays import Array, Arrays
 from benchmarks.case import Case
 from benchmarks.clock import renewed
-from benchmarks.contender import Contender, Failed, NotInstalled, Solver
+from benchmarks.contender import Contender, Failed, NotInstalled, Solver, Tuned
 from benchmarks.problems.program import Program
 from poly.measure import process
 
@@ -47,6 +47,7 @@ class Ready:
     building: float | None
     workspace: int | None
     first: float
+    tuned: Tuned | None = None
 
 
 @dataclass(frozen=True)
@@ -105,11 +106,12 @@ def _prepare(solver: Solver, case: Case, threads: int, cpus: Sequence[int]) -> t
         contender.building,
         contender.workspace,
         first,
+        contender.tuned,
     )
     return ready, contender
 
 
 def _whole(contender: Contender, program: Program, arrays: tuple[Array, ...]) -> Contender:
-    """The contender for a whole program: each call starts from the same data, and all results are looked at."""
-    run = renewed(contender.run, [arrays[n] for n in program.written])
+    """The contender for a whole program: so many calls start from the same data, and all results are looked at."""
+    run = renewed(contender.run, [arrays[n] for n in program.written], program.calls)
     return replace(contender, run=run, result=lambda: program.results(arrays))

@@ -6,18 +6,20 @@ This is the slow path of a call: the fast path only finds that something does no
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, cast
 
 import numpy as np
 
+from codegen import remedies
 from codegen.errors import ArgumentError
 from codegen.integer import Affine
 from codegen.program import Buffer
 from codegen.promotion import LARGEST_INDEX
 from codegen.signature import Signature, describe
-from microkernels.errors import plain, shown
+from microkernels.errors import did_you_mean, plain, shown
 
 MOST_THREADS = 4096
 OVERLAP_WORK: Any = 1_000_000
@@ -28,11 +30,15 @@ Values = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Fitted:
-    """Arguments that fit the kernel, and the sizes. Other libraries' arrays are now NumPy arrays on the same memory."""
+    """Arguments that fit the kernel, and the sizes. Other libraries' arrays are now NumPy arrays on the same memory.
+
+    `given` are the arguments as the caller passed them.
+    """
 
     values: Values
     sizes: Mapping[str, int]
     contiguous: bool
+    given: Values
 
 
 def bind(names: Sequence[str], positional: Sequence[Any], keywords: Values) -> dict[str, Any]:
@@ -68,12 +74,12 @@ def fit(
     for buffer in signature.arrays:
         _check_shape(buffer, values[buffer.name], sizes, signature)
     for buffer in signature.outputs:
-        _check_writable(buffer, values[buffer.name])
-    _check_overlap(signature, values)
+        _check_writable(buffer, values[buffer.name], bound[buffer.name])
+    _check_overlap(signature, values, bound)
     if not any_strides:
         for buffer in signature.arrays:
-            _check_strides(buffer, values[buffer.name], signature.strided)
-    return Fitted(values, sizes, all(values[b.name].flags.c_contiguous for b in signature.arrays))
+            _check_strides(buffer, values[buffer.name], bound[buffer.name], signature.strided)
+    return Fitted(values, sizes, all(values[b.name].flags.c_contiguous for b in signature.arrays), bound)
 
 
 def check_threads(threads: Any) -> int:
@@ -95,7 +101,8 @@ def _check_names(signature: Signature, bound: Values, extra: Sequence[Any], keyw
     for name in keywords:
         if name not in known:
             sizes = f"; by keyword also {', '.join(signature.given)}" if signature.given else ""
-            raise ArgumentError(f"{takes}{sizes}. It has no {plain(name)}.")
+            hint = did_you_mean(name, (*known, *names, *OWN_KEYWORDS))
+            raise ArgumentError(f"{takes}{sizes}. It has no {plain(name)}.{hint}")
     untold = [size for size in signature.given if size not in keywords]
     if untold:
         raise _untold(signature, untold)
@@ -164,15 +171,15 @@ def _array(buffer: Buffer, value: Any) -> np.ndarray:
     if array.dtype != wanted:
         swapped = array.dtype.byteorder != "=" and array.dtype.name == wanted.name
         got = f"{array.dtype.name} with its bytes in the other order" if swapped else array.dtype.name
-        remedy = f"{buffer.name}.astype(np.{buffer.dtype.numpy_name})"
-        raise ArgumentError(f"{buffer.name} has dtype {got}; expected {describe(buffer)}. Remedy: {remedy}")
+        problem = f"{buffer.name} has dtype {got}; expected {describe(buffer)}"
+        raise ArgumentError(f"{problem}. {remedies.cast(buffer, value)}")
     if array.ndim != len(buffer.shape):
         dims, got = _count(len(buffer.shape), "dimension"), _count(array.ndim, "dimension")
         raise ArgumentError(f"{buffer.name} has {got}, shape {array.shape}; expected {dims}: {describe(buffer)}")
     if not array.flags.aligned:
         raise ArgumentError(
             f"{buffer.name} is not aligned: its elements don't start at multiples of their size. "
-            f"Remedy: {buffer.name}.copy()"
+            f"{remedies.aligned(buffer, value)}"
         )
     return array
 
@@ -180,12 +187,13 @@ def _array(buffer: Buffer, value: Any) -> np.ndarray:
 def _as_numpy(buffer: Buffer, value: Any) -> np.ndarray:
     """The array itself, or a NumPy array on the same memory. Raises ArgumentError if that would take a copy."""
     if isinstance(value, np.ma.MaskedArray):
-        raise ArgumentError(f"{buffer.name} is a masked array, and masks are ignored. Remedy: {buffer.name}.filled(0)")
+        raise ArgumentError(f"{buffer.name} is a masked array, and masks are ignored. {remedies.unmasked(buffer)}")
     kind = type(value)
     if kind is np.ndarray:
         return cast(np.ndarray, value)
     if issubclass(kind, np.ndarray):
         return np.ndarray.view(value, np.ndarray)  # a subclass may report any shape
+    _check_memory(buffer, value)
     try:
         if hasattr(kind, "__dlpack__"):
             return np.from_dlpack(value)
@@ -193,9 +201,30 @@ def _as_numpy(buffer: Buffer, value: Any) -> np.ndarray:
     except Exception as error:  # an object's own protocol may raise anything
         raise ArgumentError(
             f"{buffer.name} is {_kind(value)}; expected a NumPy array, {describe(buffer)}, or an object that shares "
-            f"its memory by DLPack or the buffer protocol ({error}). "
-            f"Remedy: np.asarray({buffer.name}, dtype=np.{buffer.dtype.numpy_name})"
+            f"its memory by DLPack or the buffer protocol ({error}). {remedies.shared(buffer, value)}"
         ) from error
+
+
+DEVICES = {2: "CUDA", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm", 14: "oneAPI"}
+"""The devices whose memory a CPU cannot access, by their numbers in DLPack."""
+
+
+def _check_memory(buffer: Buffer, value: Any) -> None:
+    """Refuse an array of another library whose values are not in this CPU's memory as they are."""
+    back = f", and copy it back after the call: {buffer.name}.copy_(it)" if buffer.kind != "in" else ""
+    place, negated = None, False
+    with suppress(Exception):  # an object's own protocol may raise anything
+        place = DEVICES.get(int(value.__dlpack_device__()[0]))
+    with suppress(Exception):
+        negated = value.is_neg() is True
+    if place is not None:
+        where = f"on a {place} device, and the kernel runs on this CPU"
+        raise ArgumentError(f"{buffer.name} is {_kind(value)} {where}. Remedy: {buffer.name}.cpu(){back}")
+    if negated:
+        raise ArgumentError(
+            f"{buffer.name} is {_kind(value)} whose memory has its values negated. "
+            f"Remedy: {buffer.name}.resolve_neg(){back}"
+        )
 
 
 def _solve(signature: Signature, values: Values, given: Mapping[str, int]) -> dict[str, int]:
@@ -235,11 +264,10 @@ def _because(buffer: Buffer, extent: Affine, sizes: Mapping[str, int], signature
     return f": it is {describe(buffer)}, and {', '.join(reasons)}" if reasons else ""
 
 
-def _check_writable(buffer: Buffer, array: np.ndarray) -> None:
+def _check_writable(buffer: Buffer, array: np.ndarray, given: Any) -> None:
     if not array.flags.writeable:
-        raise ArgumentError(
-            f"{buffer.name} is read-only, and the kernel writes it. Remedy: pass a copy, {buffer.name}.copy()"
-        )
+        problem = f"{buffer.name} is read-only, and the kernel writes it"
+        raise ArgumentError(f"{problem}. {remedies.writable(buffer, given)}")
     if array.size == 0:
         return
     extents = sorted((abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1)
@@ -248,18 +276,18 @@ def _check_writable(buffer: Buffer, array: np.ndarray) -> None:
         if stride < reach:
             raise ArgumentError(
                 f"{buffer.name} is written, but several of its elements share memory (strides {array.strides}). "
-                f"Remedy: pass a copy, {buffer.name}.copy()"
+                f"{remedies.writable(buffer, given)}"
             )
         reach += stride * (count - 1)
 
 
-def _check_overlap(signature: Signature, values: Values) -> None:
+def _check_overlap(signature: Signature, values: Values, given: Values) -> None:
     for output in signature.outputs:
         for other in signature.arrays:
             if other is not output and _share(values[output.name], values[other.name]):
                 raise ArgumentError(
                     f"{output.name} is written and shares memory with {other.name}. "
-                    f"Remedy: pass a copy of {other.name}, {other.name}.copy()"
+                    f"{remedies.apart(other, given[other.name], output)}"
                 )
 
 
@@ -271,25 +299,22 @@ def _share(one: np.ndarray, other: np.ndarray) -> bool:
         return True
 
 
-def _check_strides(buffer: Buffer, array: np.ndarray, strided: bool) -> None:
+def _check_strides(buffer: Buffer, array: np.ndarray, given: Any, strided: bool) -> None:
     """Refuse strides that no kernel takes: rows must be contiguous, other strides nonnegative and whole elements."""
     if strided and buffer.strides is None and not array.flags.c_contiguous:
-        raise not_contiguous(buffer, array)
+        raise not_contiguous(buffer, array, given)
     if array.size == 0:
         return
     whole = all(stride >= 0 and stride % array.itemsize == 0 for stride in array.strides)
     rows = array.ndim == 0 or array.shape[-1] <= 1 or array.strides[-1] == array.itemsize
     if not (whole and rows):
-        raise not_contiguous(buffer, array)
+        raise not_contiguous(buffer, array, given)
 
 
-def not_contiguous(buffer: Buffer, array: np.ndarray) -> ArgumentError:
-    """The error for an array that is not contiguous in row-major order."""
-    back = f", and copy it back after the call: {buffer.name}[...] = it" if buffer.kind != "in" else ""
-    return ArgumentError(
-        f"{buffer.name} is not contiguous: shape {array.shape}, strides {array.strides} bytes. "
-        f"Remedy: np.ascontiguousarray({buffer.name}){back}"
-    )
+def not_contiguous(buffer: Buffer, array: np.ndarray, given: Any) -> ArgumentError:
+    """The error for an array that is not contiguous in row-major order, which the caller passed as `given`."""
+    problem = f"{buffer.name} is not contiguous: shape {array.shape}, strides {array.strides} bytes"
+    return ArgumentError(f"{problem}. {remedies.made_dense(buffer, given)}")
 
 
 def _known(sizes: Mapping[str, int]) -> str:

@@ -6,21 +6,26 @@ file is valid, and is never rewritten.
 
 from __future__ import annotations
 
+import logging
 import os
 import shlex
 import subprocess
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import cffi
 
 from codegen import forks, precompiled, processes
 from codegen.cache import digest, get_file, private_directory, put_file, sweep, unusable
-from codegen.compiler import find_compiler, identity, is_gcc
+from codegen.compiler import chosen, find_compiler, identity, is_gcc
 from codegen.errors import ToolchainError
 from codegen.files import temporary_name, write_file
+
+logger = logging.getLogger("poly.cache")
+"""What the compiler is run for, and what the cache has."""
 
 FLAGS = (
     "-O3",
@@ -100,24 +105,29 @@ def build(
 ) -> Path:
     """The shared library for a C text, from the cache if it is there; `flags` follow FLAGS, `-l…` the source.
 
-    The text is written beside it with the suffix `.c`. Processes that build the same library at the same time each
-    write a temporary file and rename it into place. A library not worth keeping goes into the caller's `directory`.
+    Those of the call's toolchain come last. The text is written beside it with the suffix `.c`. Processes that build
+    the same library at the same time each write a temporary file and rename it into place. A library not worth keeping
+    goes into the caller's `directory`.
 
     Raises ToolchainError, also if the compiler takes longer than `seconds`.
     """
-    compiler = find_compiler()
+    compiler, flags = find_compiler(), (*flags, *chosen().flags)
     lasting = directory is None
     every = (*every_flag(seconds), *_options(flags))
     name = digest(source, *every, *_libraries(flags), identity(compiler))
     directory = directory or private_directory("kernels")
     library = directory / f"{name}.so"
-    if get_file(library) is None:
+    if get_file(library) is not None:
+        logger.debug("%s is in the cache", library)
+    else:
         sweep(directory)
+        began = monotonic()
         text = directory / f"{name}.c"
         _write_text(text, source)
         shortcut = precompiled.options(identity(compiler), every, source)
         made = _compile((*compiler, *every), shortcut, text, _libraries(flags), seconds)
         put_file(library, made, mode=0o700, sync=lasting)
+        logger.debug("%s was built in %.2f s from %s", library, monotonic() - began, text)
     return library
 
 
@@ -126,7 +136,7 @@ def precompile(flags: tuple[str, ...] = ()) -> None:
 
     It does nothing if the compiler cannot do so. Raises ToolchainError if there is no compiler.
     """
-    compiler = find_compiler()
+    compiler, flags = find_compiler(), (*flags, *chosen().flags)
     precompiled.make(compiler, identity(compiler), (*every_flag(), *_options(flags)))
 
 

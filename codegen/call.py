@@ -6,17 +6,20 @@ which reports what is wrong or finds that they fit after all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any, cast
 
+import _cffi_backend
 import numpy as np
 
+from codegen import tensors
 from codegen.arguments import Fitted, bind, check_threads, fit, not_contiguous
 from codegen.build import Library
 from codegen.errors import ArgumentError
 from codegen.fastcall import caller_source
 from codegen.forks import fork_lock
+from codegen.guard import addressed
 from codegen.names import function_name
 from codegen.signature import Signature
 
@@ -24,6 +27,8 @@ Caller = Callable[..., None]
 Otherwise = Callable[[Sequence[Any], Sequence[Any], Any, Mapping[str, Any]], None]
 """A function of a call's arguments: those by position, some MISSING, further ones, the threads, and the keywords."""
 PAGE = 4096
+FAST = _cffi_backend.FFI()
+"""cffi's interface in C, which makes a pointer to an array in less time than the one in Python."""
 MISSING = object()
 """Marks an argument that was left out."""
 
@@ -34,6 +39,8 @@ def make_caller(
     threads: int = 1,
     strided: Callable[[], Caller] | None = None,
     otherwise: Otherwise | None = None,
+    excluded: Container[Any] | None = None,
+    pool: Pool | None = None,
 ) -> Caller:
     """A function of the arrays and scalars, by position or by name, that runs a library's kernel on them.
 
@@ -41,13 +48,16 @@ def make_caller(
     required, others are compared with the arrays.
     `strided` makes the caller of the kernel that takes strides: it is called the first time that an array is not
     contiguous; without it such an array is refused. `otherwise` takes the calls whose arguments do not fit at first
-    sight, in place of `SlowCall`. Several threads may call the function at the same time.
+    sight, in place of `SlowCall`, and those whose sizes are `excluded`; workspaces then
+    come from the `pool` of the callers that it calls. Several threads may call the function at the same time.
 
     The caller raises ArgumentError, and then leaves the arrays unchanged.
     """
     with fork_lock:
-        names = _names(signature, library, SlowCall(signature, library, strided), otherwise)
-    exec(caller_source(signature, threads), names)
+        slow = SlowCall(signature, library, strided, pool or Pool(signature, library))
+        names = _names(signature, library, slow, otherwise)
+    names |= {"_THREADS": threads, "_excluded": excluded}
+    exec(caller_source(signature, excluded is not None), names)
     return cast(Caller, names[function_name(signature.name)])
 
 
@@ -56,10 +66,9 @@ def _names(signature: Signature, library: Library, slow: SlowCall, otherwise: Ot
     name = function_name(signature.name)
     return {
         "_guarded": getattr(library.lib, f"{name}_guarded"),
-        "_buffer": library.ffi.from_buffer,
-        "_CHARS": library.ffi.typeof("char[]"),
-        "_cast": library.ffi.cast,
-        "_POINTER": library.ffi.typeof("void *"),
+        "_guarded_at": library.ffi.cast(addressed(signature), getattr(library.lib, f"{name}_guarded")),
+        "_buffer": FAST.from_buffer,
+        "_CHARS": FAST.typeof("char[]"),
         "_free": slow.pool.free,
         "_give": slow.pool.give,
         "_NO_MEMORY": (0, library.ffi.NULL),
@@ -68,6 +77,7 @@ def _names(signature: Signature, library: Library, slow: SlowCall, otherwise: Ot
         "_MISSING": MISSING,
         "_ndarray": np.ndarray,
         **{f"_{b.dtype.name}": np.dtype(b.dtype.numpy_name) for b in signature.arrays},
+        **{f"_tensor_{b.dtype.name}": tensors.known(np.dtype(b.dtype.numpy_name)) for b in signature.arrays},
     }
 
 
@@ -83,7 +93,7 @@ def c_arguments(
     fitted = fit(signature, bound, arrays[len(signature.buffers) :], sizes)
     for b in signature.arrays:
         if not fitted.values[b.name].flags.c_contiguous:
-            raise not_contiguous(b, fitted.values[b.name])
+            raise not_contiguous(b, fitted.values[b.name], fitted.given[b.name])
     extents = tuple(fitted.sizes.values())
     _, memory = Pool(signature, library).take((*extents, check_threads(threads)))
     values = [
@@ -121,15 +131,19 @@ class Pool:
 
 
 def _is_contiguous(value: Any) -> bool:
-    return not isinstance(value, np.ndarray) or value.flags.c_contiguous
+    if isinstance(value, np.ndarray):
+        return value.flags.c_contiguous
+    return not tensors.is_known(value) or bool(value.is_contiguous())
 
 
 class SlowCall:
     """The slow path, for calls that the fast path rejects: it raises ArgumentError, or runs the kernel after all."""
 
-    def __init__(self, signature: Signature, library: Library, strided: Callable[[], Caller] | None) -> None:
+    def __init__(
+        self, signature: Signature, library: Library, strided: Callable[[], Caller] | None, pool: Pool
+    ) -> None:
         self.signature = signature
-        self.pool = Pool(signature, library)
+        self.pool = pool
         self._make_strided = strided
         self._strided: Caller | None = None
         self._pointer = partial(library.ffi.cast, library.ffi.typeof("void *"))
@@ -145,6 +159,8 @@ class SlowCall:
         bound = bind(names, positional, given)
         given = {name: value for name, value in given.items() if name not in bound}
         fitted = fit(self.signature, bound, extra, given)
+        for b in self.signature.arrays:
+            tensors.learn(bound[b.name], fitted.values[b.name])
         threads = check_threads(threads)
         if fitted.contiguous or self.signature.strided:
             self._run(fitted, threads)
@@ -156,7 +172,8 @@ class SlowCall:
         if self._strided is None:
             if self._make_strided is None:
                 arrays = ((b, fitted.values[b.name]) for b in self.signature.arrays)
-                raise next(not_contiguous(b, array) for b, array in arrays if not array.flags.c_contiguous)
+                first, array = next((b, array) for b, array in arrays if not array.flags.c_contiguous)
+                raise not_contiguous(first, array, fitted.given[first.name])
             self._strided = self._make_strided()
         return self._strided
 

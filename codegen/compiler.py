@@ -1,4 +1,4 @@
-"""The C compiler in use, and its name."""
+"""The C compiler in use, and its name: that of the call (`using`), of the environment, or the first that is found."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ import os
 import shlex
 import shutil
 import subprocess
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
 
 from codegen import cache, processes
-from codegen.errors import ToolchainError
+from codegen.errors import ArgumentError, ToolchainError
 from microkernels.errors import shown
 
 FAMILIES = (
@@ -19,11 +23,79 @@ FAMILIES = (
 """The macros with each family's version. clang defines gcc's too, so clang comes first."""
 
 
+@dataclass(frozen=True)
+class Toolchain:
+    """What a caller chose: a compiler's command, or () for the usual one, and flags that follow all others."""
+
+    compiler: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+
+
+USUAL = Toolchain()
+_CHOSEN: ContextVar[Toolchain] = ContextVar("toolchain", default=USUAL)
+OTHER_OUTPUT = ("-c", "-E", "-S", "-M", "-MM", "-o", "-fsyntax-only")
+"""Flags with which a compiler makes no library where it is expected."""
+
+
+def toolchain(compiler: Any = None, flags: Any = ()) -> Toolchain:
+    """The toolchain of a caller's arguments: a command, as a text split as in a shell or as its words, and flags.
+
+    Raises ArgumentError if they are something else.
+    """
+    command = _listed(compiler) if compiler is not None else ()
+    if compiler is not None and not command:
+        raise ArgumentError(f"compiler must be a command such as 'clang-19', not {shown(compiler)}.")
+    if isinstance(flags, str) or not isinstance(flags, Sequence):
+        raise ArgumentError(f"flags must be a list of texts such as ['-O2'], not {shown(flags)}.")
+    for flag in flags:
+        if not _is_word(flag) or not flag.startswith("-") or flag in OTHER_OUTPUT:
+            raise ArgumentError(f"{shown(flag)} is no flag for building a library: expected such as '-O2' or '-lm'.")
+    return Toolchain(command, tuple(flags))
+
+
+def _listed(compiler: Any) -> tuple[str, ...]:
+    """The words of a command; none if it is no command."""
+    if isinstance(compiler, str):
+        try:
+            compiler = shlex.split(compiler)
+        except ValueError:
+            return ()
+    return tuple(compiler) if isinstance(compiler, Sequence) and all(map(_is_word, compiler)) else ()
+
+
+def _is_word(value: Any) -> bool:
+    return isinstance(value, str) and value != "" and value.isprintable()
+
+
+def chosen() -> Toolchain:
+    """The toolchain of the present call."""
+    return _CHOSEN.get()
+
+
+@contextmanager
+def using(wanted: Toolchain) -> Iterator[None]:
+    """Build with this toolchain inside the context; the usual one leaves an outer context's."""
+    token = _CHOSEN.set(chosen() if wanted == USUAL else wanted)
+    try:
+        yield
+    finally:
+        _CHOSEN.reset(token)
+
+
 def find_compiler() -> tuple[str, ...]:
-    """The C compiler's command: POLY_CC, else CC, else the first of cc, gcc and clang on the PATH.
+    """The C compiler's command: that of the call, else POLY_CC, CC, or the first of cc, gcc and clang on the PATH.
 
     Raises ToolchainError if there is none.
     """
+    given = chosen().compiler
+    if given:
+        program = shutil.which(given[0])
+        if program is None:
+            raise ToolchainError(
+                f"the C compiler {shown(given[0])} was not found. Give another compiler=, or leave it out to use the "
+                "usual one."
+            )
+        return (program, *given[1:])
     for variable in ("POLY_CC", "CC"):
         command = _words(variable)
         if command:
@@ -62,7 +134,7 @@ def identity(compiler: tuple[str, ...]) -> str:
 
 
 def compiler_name(seconds: float | None = None) -> str:
-    """The compiler's family and version, and the options in its command: `gcc 12.2.0`, `clang 14.0.6 -O2`.
+    """The compiler's family and version, and the options of its command and call: `gcc 12.2.0`, `clang 14.0.6 -O2`.
 
     The name is the same for all builds of a compiler version. The compiler is asked once, and the answer is kept if the
     cache directory can be written.
@@ -75,7 +147,7 @@ def compiler_name(seconds: float | None = None) -> str:
         name = " ".join((_ask(compiler, seconds), *map(shlex.quote, compiler[1:])))
         with suppress(ToolchainError):
             cache.put(key, name)
-    return name
+    return " ".join((name, *map(shlex.quote, chosen().flags)))
 
 
 def is_gcc(seconds: float | None = None) -> bool:

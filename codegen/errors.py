@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from microkernels.errors import PolyError
+from microkernels.errors import PUBLIC, PolyError
 
 
 class ToolchainError(PolyError):
@@ -11,10 +11,16 @@ class ToolchainError(PolyError):
     The message holds the command, the compiler's output and the path of the source, if there are any.
     """
 
+    __module__ = PUBLIC
 
-class ArgumentError(PolyError, ValueError):
+
+class ArgumentError(PolyError, ValueError, TypeError):
     """An argument of a call doesn't fit: the message names it, what was expected, what was passed, and the remedy."""
+
+    __module__ = PUBLIC
 
 
 class DeviceError(PolyError):
     """A device has no memory left for a call, refuses it, or is lost: which, why, and the state of the outputs."""
+
+    __module__ = PUBLIC

@@ -52,12 +52,22 @@ def declarations(signature: Signature) -> str:
     """
     name = function_name(signature.name)
     sizes = [str(p) for p in size_parameters(signature.sizes)]
-    data = [f"{b.dtype.c_name if b.kind == 'scalar' else 'void *'} {c_name(b.name)}" for b in signature.buffers]
-    parameters = ", ".join([*sizes, *data, *map(str, call_parameters())])
+    parameters = _parameters(signature, "void *")
     workspace = ", ".join([*sizes, "int64_t threads"])
     room = ", int64_t" * signature.scratch
     functions = [f"int32_t {name}({parameters})", f"int32_t {name}_guarded({parameters}{room})"]
     return ";\n".join([*functions, f"int64_t {name}_workspace({workspace})"]) + ";\n"
+
+
+def addressed(signature: Signature) -> str:
+    """The type of a pointer to the guarded kernel as a function of the arrays' addresses, which are integers."""
+    return f"int32_t (*)({_parameters(signature, 'uintptr_t')}{', int64_t' * signature.scratch})"
+
+
+def _parameters(signature: Signature, pointer: str) -> str:
+    """The kernel's parameters for cffi, with a type for the arrays."""
+    data = [f"{b.dtype.c_name if b.kind == 'scalar' else pointer} {c_name(b.name)}" for b in signature.buffers]
+    return ", ".join([*map(str, size_parameters(signature.sizes)), *data, *map(str, call_parameters())])
 
 
 def array_bytes(buffer: Buffer) -> str:

@@ -42,7 +42,8 @@ start on cache lines.
 NEW.json` what changed between two. A row has changed if its samples, as fractions of the peak in the same round, pass
 the Mann-Whitney U test at 5 % after Holm's correction for the number of rows, if the quartiles of both runs are apart,
 and if it changed by more than the unchanged peers of the row seem to. The exit status is 1 if a result of ours is wrong
-or missing, else 3 if a row is slower, else 0.
+or missing, else 3 if a row is slower (with `--fail-if 5%`, by more than that), else 0.
+[`benchmarking.md`](benchmarking.md) is about your own nests.
 
 `poly bench polybench` measures the 30 kernels of PolyBench 4.2.1 in f64, and `poly bench loops` lattice-Boltzmann
 steps, alignments, passes of Fourier transforms and loops like those of Livermore and TSVC. Peers are C compilers on the

@@ -18,6 +18,7 @@ from microkernels.errors import TargetError, shown
 from microkernels.gpu_text import Scalar
 from microkernels.group_kernel import FROM_ANYWHERE, GroupKernel
 from microkernels.isa import ISA, ISAS
+from microkernels.isa import find as find_isa
 from microkernels.kernel import (
     ALONG_COLUMNS,
     ALONG_REDUCTION,
@@ -28,6 +29,8 @@ from microkernels.kernel import (
     TileKernel,
 )
 from microkernels.opencl_isa import OPENCL_ISAS, OPENCLGPU, DeviceISA, is_gpu
+from microkernels.plugins import load
+from microkernels.plugins import names as offered_names
 
 CPU_ISAS: dict[str, ISA] = {**ISAS, **{name: isa for name, isa in OPENCL_ISAS.items() if not isa.is_gpu}}
 """The instruction sets of CPUs by name, for C and for OpenCL C."""
@@ -131,7 +134,7 @@ operands first: rows, columns, slab, rows and columns of a work-item, and whethe
 
 def tiles(isa: ISA, dtype: DType) -> tuple[OuterProduct, ...]:
     """The tiles of one core worth choosing from, the best for large packed operands first."""
-    return tuple(gemm(isa, dtype, rows, vectors) for rows, vectors in SHAPES[isa.name])
+    return tuple(gemm(isa, dtype, rows, vectors) for rows, vectors in isa.tiles or SHAPES[isa.name])
 
 
 def group_tiles(isa: DeviceISA, dtype: DType) -> tuple[GroupKernel, ...]:
@@ -168,11 +171,15 @@ def find(name: str, dtype: DType) -> Microkernel:
     if name.startswith(f"gemm_{OPENCLGPU.name}_"):
         return _group_tile(name, dtype)
     tile, stream = TILE.fullmatch(name), STREAM.fullmatch(name)
-    if tile and tile[1] in CPU_ISAS:
-        return _tile(name, CPU_ISAS[tile[1]], dtype, int(tile[2]), int(tile[3]))
-    if stream and stream[2] in CPU_ISAS:
-        return gemv(stream[1], CPU_ISAS[stream[2]], dtype)
+    if tile and (isa := _cpu_isa(tile[1])) is not None:
+        return _tile(name, isa, dtype, int(tile[2]), int(tile[3]))
+    if stream and (isa := _cpu_isa(stream[2])) is not None:
+        return gemv(stream[1], isa, dtype)
     return _custom(name, dtype)
+
+
+def _cpu_isa(name: str) -> ISA | None:
+    return CPU_ISAS.get(name) or find_isa(name)
 
 
 _CUSTOM: dict[tuple[str, DType], CustomKernel] = {}
@@ -200,24 +207,19 @@ def _custom(name: str, dtype: DType) -> CustomKernel:
     if found:
         types = " and ".join(sorted(map(str, found)))
         raise TargetError(f"{name} does not exist for {dtype}: it computes in {types}.")
-    from importlib.metadata import entry_points
-
-    offered = entry_points(group=GROUP).names
-    raise _unknown(name, _names(dtype) + sorted(offered | {known for known, _ in _CUSTOM}))
+    raise _unknown(name, _names(dtype) + sorted({*offered_names(GROUP), *(known for known, _ in _CUSTOM)}))
 
 
 def _load(name: str) -> None:
-    """Load the microkernels that installed packages offer under this name by entry points."""
-    from importlib.metadata import entry_points
-
-    for entry in entry_points(group=GROUP, name=name):
-        loaded = entry.load()
-        if not isinstance(loaded, CustomKernel) or loaded.name != name:
-            raise TargetError(
-                f"the entry point {name} of the group {GROUP}, {entry.value}, is no microkernel of that name: "
-                f"it is {shown(loaded)}. Make it by poly.microkernel."
-            )
-        register(loaded)
+    """Load the microkernel that an installed package offers under this name by an entry point."""
+    offered = load(
+        GROUP,
+        name,
+        lambda one: isinstance(one, CustomKernel) and one.name == name,
+        "microkernel of that name, made by poly.microkernel",
+    )
+    if offered is not None:
+        register(offered)
 
 
 def _tile(name: str, isa: ISA, dtype: DType, rows: int, columns: int) -> OuterProduct:

@@ -152,7 +152,8 @@ def vector_layer(isa: ISA, dtype: DType) -> str:
     """The vector type and its operations."""
     if is_device(isa):
         return _device_layer(isa, dtype)
-    layer = part(f"vec_{isa.name}", isa, dtype)
+    own = guarded(f"vec_{suffix(isa, dtype)}", specialise(isa.layer, isa, dtype))
+    layer = own if isa.layer else part(f"vec_{isa.name}", isa, dtype)
     return layer if isa.masks else layer + part("vec_tail", isa, dtype)
 
 

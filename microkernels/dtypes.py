@@ -31,12 +31,15 @@ class DType:
         return self.name
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ArrayType:
     """`dtype[shape]`; the entries of the shape are integers or affine expressions of sizes."""
 
     dtype: DType
     shape: tuple[Any, ...]
+
+    def __repr__(self) -> str:
+        return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
 
 
 f32 = DType("f32", "float", "float32", 4, True)

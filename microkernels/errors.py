@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import reprlib
+from collections.abc import Iterable
 from itertools import islice
+
+PUBLIC = "poly"
+"""The module that hands on all errors, under whose name tracebacks show them and pickles find them."""
 
 
 class PolyError(Exception):
     """The base of all errors that a user can cause: a message says what is wrong, what was expected and what to do."""
 
+    __module__ = PUBLIC
 
-class TargetError(PolyError):
+
+class TargetError(PolyError, ValueError):
     """A target, an instruction set or a microkernel that does not exist, or that this CPU cannot run."""
+
+    __module__ = PUBLIC
+
+
+class PluginError(PolyError):
+    """Something that a package or a user added to poly cannot be used: which, and what is wrong with it."""
 
 
 class _Short(reprlib.Repr):
@@ -51,3 +63,24 @@ shown = _Short().repr
 def plain(name: object) -> str:
     """A name as text for a message: unchanged if it is a short printable text, else as `shown`."""
     return name if isinstance(name, str) and name.isprintable() and 0 < len(name) <= 200 else shown(name)
+
+
+LONGEST = 60
+"""The most characters of a name that is compared: a longer one is no slip of the keyboard."""
+
+
+def closest(name: object, known: Iterable[str]) -> str | None:
+    """The known name that is most like this one, in any case of letters; None if none is alike."""
+    if not isinstance(name, str) or len(name) > LONGEST:
+        return None
+    import difflib  # only an error needs it
+
+    lower = {one.lower(): one for one in known if one != name}
+    found = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.7)
+    return lower[found[0]] if found else None
+
+
+def did_you_mean(name: object, known: Iterable[str]) -> str:
+    """` Did you mean trials?`, with a space before it; empty if no known name is alike."""
+    found = closest(name, known)
+    return f" Did you mean {found}?" if found else ""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import difflib
 import functools
 import platform
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from microkernels.dtypes import DType
-from microkernels.errors import TargetError, shown
+from microkernels.errors import TargetError, plain, shown
+from microkernels.plugins import load
 
 
 @dataclass(frozen=True)
@@ -18,7 +20,9 @@ class ISA:
 
     `vector_bytes` is the width of a register, `registers` their number; `masks` says whether it has masked loads and
     stores. `flags` go to gcc or clang; `machine` is the CPU family (`platform.machine()`), empty for any; `cpu_flags`
-    are the names that /proc/cpuinfo must list. No vector type has more than `most_lanes` lanes.
+    are the names that /proc/cpuinfo must list. No vector type has more than `most_lanes` lanes. A user's instruction
+    set has its own `layer`, the C text of the vector operations, and `tiles`, the rows and vectors of the register
+    tiles worth choosing from, the best first.
     """
 
     name: str
@@ -29,6 +33,8 @@ class ISA:
     machine: str = ""
     cpu_flags: tuple[str, ...] = ()
     most_lanes: int = 64
+    layer: str = field(default="", repr=False)
+    tiles: tuple[tuple[int, int], ...] = ()
 
     def lanes(self, dtype: DType) -> int:
         """The number of elements of `dtype` in a register."""
@@ -69,6 +75,46 @@ ISAS = {isa.name: isa for isa in (AVX512, AVX2, NEON, PORTABLE)}
 """The instruction sets by name, best first."""
 
 
+GROUP = "poly.isas"
+"""The entry point group in which packages offer instruction sets, each under its name."""
+WIDTHS = (16, 32, 64)
+"""The bytes of a register."""
+_OWN: dict[str, ISA] = {}
+
+
+def register(isa: ISA) -> ISA:
+    """Add an instruction set with a vector layer of its own, or replace the one of its name.
+
+    Raises TargetError if it lacks a part.
+    """
+    if not isinstance(isa, ISA):
+        raise TargetError(f"{shown(isa)} is no instruction set: make one by ISA(name, vector_bytes, …).")
+    if not re.fullmatch("[a-z][a-z0-9]*", str(isa.name)) or isa.name in ISAS or isa.name.startswith("opencl"):
+        raise TargetError(
+            f"an instruction set cannot be called {plain(isa.name)}: take small letters and digits that poly has not."
+        )
+    if isa.vector_bytes not in WIDTHS:
+        raise TargetError(f"{isa.name} has vectors of {isa.vector_bytes} bytes: expected one of 16, 32 and 64.")
+    if not isa.layer.strip() or not isa.tiles:
+        raise TargetError(f"{isa.name} needs a layer, the C text of its vector operations, and tiles.")
+    large = next((one for one in isa.tiles if one[0] * one[1] + one[1] + 1 > isa.registers), None)
+    if large is not None:
+        raise TargetError(f"{isa.name} has a tile {large} that its {isa.registers} registers cannot hold.")
+    _OWN[isa.name] = isa
+    return isa
+
+
+def find(name: str) -> ISA | None:
+    """The instruction set of this name: poly's own, one that was registered, or one that a package offers.
+
+    Raises PluginError if the package's cannot be used.
+    """
+    if name in ISAS or name in _OWN:
+        return ISAS.get(name) or _OWN[name]
+    offered = load(GROUP, name, lambda one: isinstance(one, ISA) and one.name == name, f"instruction set {name}")
+    return None if offered is None else register(offered)
+
+
 @functools.cache
 def host_machine() -> str:
     """The CPU family, as `x86_64` or `aarch64`."""
@@ -105,11 +151,11 @@ def parse_target(target: str) -> ISA:
     known = ["c", *(f"c:{isa}" for isa in ISAS)]
     if target == "c":
         return host()
-    if language != "c" or name not in ISAS:
+    isa = find(name) if language == "c" else None
+    if isa is None:
         close = difflib.get_close_matches(target, known, n=1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
         raise TargetError(f"unknown target {shown(target)}: expected one of {', '.join(known)}.{hint}")
-    isa = ISAS[name]
     missing = isa.missing()
     if missing:
         raise TargetError(

@@ -1,5 +1,10 @@
-"""poly: compiles loop nests to fast kernels, with loop transformations that are proven legal."""
+"""poly: compiles loop nests to fast kernels, with loop transformations that are proven legal.
 
+`logging.getLogger("poly")` tells what poly does, by its children `poly.compile`, `poly.calibrate`, `poly.tune` and
+`poly.cache`: at the level INFO what takes time, at DEBUG each trial of a search and each library.
+"""
+
+import logging
 import sys
 from importlib import import_module
 from types import ModuleType
@@ -10,12 +15,13 @@ from poly.version import __version__
 
 if TYPE_CHECKING:
     from codegen.errors import ArgumentError, DeviceError, ToolchainError
-    from microkernels.dtypes import DType, f16, f32, f64, i8, i16, i32, i64, u8
-    from microkernels.errors import PolyError, TargetError
+    from microkernels.dtypes import DType
+    from microkernels.errors import PluginError, PolyError, TargetError
     from poly.analysis.dependences import dependences
     from poly.autoschedule.derive import space
     from poly.compilation import compile_nest as compile
     from poly.embed import write_header
+    from poly.embed.build import write_package
     from poly.embed.opencl import write_opencl
     from poly.errors import (
         CostWarning,
@@ -34,11 +40,14 @@ if TYPE_CHECKING:
     from poly.machine import machine
     from poly.microkernel import microkernel
     from poly.opencl_kernel import OpenCLKernel
+    from poly.scalar_types import f16, f32, f64, i8, i16, i32, i64, u8
     from poly.schedules.schedule import Schedule, schedule
+    from poly.timing.benchmark import Benchmark
     from poly.tune import tune
 
 __all__ = [
     "ArgumentError",
+    "Benchmark",
     "CostWarning",
     "DType",
     "DeviceError",
@@ -47,6 +56,7 @@ __all__ = [
     "Kernel",
     "Nest",
     "OpenCLKernel",
+    "PluginError",
     "PolyError",
     "RecordError",
     "RecordWarning",
@@ -81,17 +91,20 @@ __all__ = [
     "u8",
     "write_header",
     "write_opencl",
+    "write_package",
 ]
 
 LATER = {
     **dict.fromkeys(("ArgumentError", "DeviceError", "ToolchainError"), "codegen.errors"),
-    **dict.fromkeys(("DType", "f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8"), "microkernels.dtypes"),
-    **dict.fromkeys(("PolyError", "TargetError"), "microkernels.errors"),
+    **dict.fromkeys(("f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8"), "poly.scalar_types"),
+    **dict.fromkeys(("PluginError", "PolyError", "TargetError"), "microkernels.errors"),
     **dict.fromkeys(("CostWarning", "FileError", "RecordError", "RecordWarning", "ScheduleError"), "poly.errors"),
     **dict.fromkeys(("SearchError", "SearchWarning", "SpecError"), "poly.errors"),
     **dict.fromkeys(("compare", "explain"), "poly.explanation"),
     **dict.fromkeys(("Function", "einsum", "from_c", "nest", "sizes"), "poly.function"),
     **dict.fromkeys(("Schedule", "schedule"), "poly.schedules.schedule"),
+    "Benchmark": "poly.timing.benchmark",
+    "DType": "microkernels.dtypes",
     "Kernel": "poly.kernel",
     "Nest": "poly.ir.nest",
     "OpenCLKernel": "poly.opencl_kernel",
@@ -103,6 +116,7 @@ LATER = {
     "tune": "poly.tune",
     "write_header": "poly.embed",
     "write_opencl": "poly.embed.opencl",
+    "write_package": "poly.embed.build",
 }
 """The module of each name, imported when the name is first used, so that `import poly` and `poly --help` take no time.
 
@@ -126,8 +140,10 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
+    """The public names alone, those that are imported on first use among them."""
     return sorted(__all__)
 
 
 need_siblings()
 sys.modules[__name__].__class__ = _Package
+logging.getLogger("poly").addHandler(logging.NullHandler())

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal, TypeAlias, overload
+import logging
+from collections.abc import Mapping, Sequence
+from time import monotonic
+from typing import Any, Literal, TypeAlias, overload
 
+from codegen.compiler import USUAL, Toolchain, toolchain, using
+from codegen.errors import ArgumentError
 from microkernels.errors import shown
 from poly.checks import checked_flag, checked_sizes
 from poly.compiled import Basis
@@ -13,11 +17,15 @@ from poly.ir.budget import CALL, limited
 from poly.ir.nest import Nest, checked_nest, difference
 from poly.kernel import Kernel, c_kernel, checked
 from poly.machine.target import Backend, parse
+from poly.names import check_sizes_meant
 from poly.opencl_kernel import OpenCLKernel, opencl_kernel
 from poly.records.followed import check_source, recorded, refuse
 from poly.schedules.schedule import Schedule
 
+logger = logging.getLogger("poly.compile")
+
 CTarget: TypeAlias = Literal["c", "c:avx512", "c:avx2", "c:neon", "c:portable"]
+OpenCLTarget: TypeAlias = Literal["opencl", "opencl:cpu", "opencl:gpu"]
 
 
 @overload
@@ -29,8 +37,25 @@ def compile_nest(
     threads: int | None = None,
     sizes: Mapping[str, int] | None = None,
     records: bool = True,
+    compiler: str | Sequence[str] | None = None,
+    flags: Sequence[str] = (),
     **more: int,
 ) -> Kernel: ...
+
+
+@overload
+def compile_nest(
+    nest: Nest,
+    *,
+    schedule: Schedule | None = None,
+    target: OpenCLTarget,
+    threads: int | None = None,
+    sizes: Mapping[str, int] | None = None,
+    records: bool = True,
+    compiler: str | Sequence[str] | None = None,
+    flags: Sequence[str] = (),
+    **more: int,
+) -> OpenCLKernel: ...
 
 
 @overload
@@ -42,6 +67,8 @@ def compile_nest(
     threads: int | None = None,
     sizes: Mapping[str, int] | None = None,
     records: bool = True,
+    compiler: str | Sequence[str] | None = None,
+    flags: Sequence[str] = (),
     **more: int,
 ) -> Kernel | OpenCLKernel: ...
 
@@ -55,6 +82,8 @@ def compile_nest(
     threads: int | None = None,
     sizes: Mapping[str, int] | None = None,
     records: bool = True,
+    compiler: str | Sequence[str] | None = None,
+    flags: Sequence[str] = (),
     **more: int,
 ) -> Kernel | OpenCLKernel:
     """Compile a nest. Nothing is measured: without a schedule, the model derives one from the nest and the machine.
@@ -65,12 +94,14 @@ def compile_nest(
     `"opencl:gpu"`, or `"opencl:"` and part of the device's name. `threads` is the number of threads of a call that
     does not give its own (default: the cores that this process may use); a device uses all its compute units. If there
     is a tuning record for this nest, machine and compiler, its schedule replaces the model's, unless `records=False`;
-    `kernel.origin` and `kernel.record` say which it is. If a better schedule takes too much work to find, the loops run
-    in the order in which they are written, and a CostWarning says so.
+    `kernel.origin` and `kernel.record` say which it is. `compiler` is the C compiler's command (default: POLY_CC, CC,
+    cc, gcc or clang), and `flags` follow those that poly gives it; what is tuned with them has records of its own. If a
+    better schedule takes too much work to find, the loops run in the order in which they are written, and a CostWarning
+    says so.
 
     Raises:
         SpecError: not a nest, an unknown size, a size that is not an integer, or an access outside its array.
-        ArgumentError: an invalid number of threads, or `records` is not a boolean.
+        ArgumentError: an invalid number of threads, `records` is not a boolean, or an invalid `compiler` or `flags`.
         ScheduleError: not a schedule, a schedule for another nest or other values of its sizes, or loop bounds that
             take too much work to find.
         TargetError: an unknown target, or one that can't be used here.
@@ -81,6 +112,7 @@ def compile_nest(
     fixed = checked_sizes(sizes, more)
     kept = checked_flag("records", records)
     checked_nest(nest)
+    check_sizes_meant(more, nest.open_or_fixed, compile_nest)
     if schedule is not None:
         if not isinstance(schedule, Schedule):
             raise ScheduleError(f"{shown(schedule)} is no schedule. Make one with poly.schedule({nest.name}).")
@@ -89,8 +121,22 @@ def compile_nest(
     if fixed:
         nest = nest.with_sizes(fixed)
         schedule = schedule.on(nest) if schedule else None
-    found = _from_record(nest, wanted, count) if kept and schedule is None else None
-    return found or _kernel(nest, wanted, count, schedule)
+    began = monotonic()
+    with using(checked_toolchain(wanted, compiler, flags)):
+        found = _from_record(nest, wanted, count) if kept and schedule is None else None
+        kernel = found or _kernel(nest, wanted, count, schedule)
+    logger.info("%r in %.0f ms; schedule: %s", kernel, 1e3 * (monotonic() - began), kernel.origin)
+    return kernel
+
+
+def checked_toolchain(target: Backend, compiler: Any, flags: Any) -> Toolchain:
+    """The toolchain that a caller chose, else the target's. Raises ArgumentError, also if the target is no C."""
+    made = toolchain(compiler, flags)
+    if made == USUAL and target.own is not None:
+        return target.own.toolchain()
+    if made != USUAL and target.device is not None:
+        raise ArgumentError(f"compiler and flags are for C, and the target is {target}. Leave them out.")
+    return made
 
 
 def _matched(schedule: Schedule, nest: Nest) -> Schedule:

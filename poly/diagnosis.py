@@ -23,11 +23,9 @@ from codegen.opencl.devices import reason, usable
 from codegen.opencl.survey import survey
 from poly.errors import RecordError
 from poly.machine import machine
-from poly.machine.background import NEVER, VARIABLE
-from poly.machine.calibration import kept
+from poly.machine.calibration import NEVER, VARIABLE, kept
 from poly.machine.description import microarchitecture
-from poly.machine.text import layout, size_text
-from poly.machine.topology import cpu_list
+from poly.machine.topology import cpu_list, size_text
 from poly.records import Store
 from poly.siblings import HOME, SIBLINGS, hidden
 
@@ -160,7 +158,7 @@ def here(name: str) -> Iterator[Diagnosis]:
     about = f"{found.cpu}{f', {design}' if design else ''}, {found.isa.name}, {cores}, {caches}"
     yield Diagnosis(name, "ok", about)
     if len(found.kinds) > 1:
-        text = f"cores of {len(found.kinds)} kinds: {'; '.join(line.strip() for line in layout(found))}"
+        text = f"cores of {len(found.kinds)} kinds: {'; '.join(found.layout())}"
         remedy = f"for one kind alone, start programs with taskset -c {cpu_list(found.kinds[0].cpus)}"
         yield Diagnosis(name, "note", text, remedy)
     if len(found.nodes) > 1:

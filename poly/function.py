@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import partial
+from functools import partial, update_wrapper
 from numbers import Integral
 from os import PathLike
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, overload
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, TypeAlias, overload
 
 from codegen.integer import Affine
-from microkernels.dtypes import DType, f32
+from microkernels.dtypes import ArrayType, DType, f32
 from microkernels.errors import shown
-from poly.compilation import compile_nest
+from poly.direct import BY_MODEL, Direct, direct
 from poly.errors import SpecError
 from poly.frontends.einsum import einsum as _einsum
 from poly.frontends.python import parse
@@ -21,6 +23,7 @@ from poly.ir.nest import Nest
 from poly.ir.reference import reference
 from poly.ir.sizes import deduce_sizes
 from poly.kernel import Kernel, caller, signature
+from poly.opencl_kernel import OpenCLKernel
 
 if TYPE_CHECKING:
     from codegen.call import Caller
@@ -37,16 +40,40 @@ FORMS = 512
 class Served(NamedTuple):
     """A kernel for some calls, and what takes the call after one of them."""
 
-    kernel: Kernel
+    kernel: Kernel | OpenCLKernel
     next: Caller
+
+
+class CallSignature:
+    """The attribute that `inspect.signature` asks for: the arguments of a nest, and the sizes that a call must give.
+
+    The class itself has no such attribute, so that its own signature is that of its constructor.
+    """
+
+    def __get__(self, nest: Nest | None, owner: type) -> inspect.Signature:
+        if nest is None:
+            raise AttributeError("__signature__")
+        types = [(a.name, ArrayType(a.dtype, a.shape) if a.kind == "array" else a.dtype) for a in nest.arguments]
+        kind = inspect.Parameter
+        return inspect.Signature(
+            [
+                *(kind(name, kind.POSITIONAL_OR_KEYWORD, annotation=of) for name, of in types),
+                *(kind(size, kind.KEYWORD_ONLY, annotation=int) for size in signature(nest, scratch=False).given),
+            ],
+            return_annotation=None,
+        )
 
 
 @dataclass(frozen=True, repr=False)
 class Function(Nest):
     """A nest that can be called like the function it was made from: `matmul(A, B, C)` updates C in place.
 
-    The first call with new sizes compiles a kernel for them. `reference` interprets the loops as written, in Python.
+    The first call with new sizes compiles a kernel for them, or tunes one if the nest was made by
+    `@poly.nest(tune=…)`. `reference` interprets the loops as written, in Python. Name, docstring, signature and source
+    are those of the function, for `help`, `inspect` and editors.
     """
+
+    _direct: Direct = field(default=BY_MODEL, compare=False, repr=False)
 
     _kernels: dict[tuple[int, ...] | None, Served] = field(default_factory=dict, init=False, compare=False, repr=False)
     """Kernels by their sizes; under None, the one that serves all other sizes."""
@@ -54,23 +81,38 @@ class Function(Nest):
     _next: list[Caller] = field(default_factory=list, init=False, compare=False, repr=False)
     """One function, which takes the next call."""
 
+    __signature__ = CallSignature()
+
     def __post_init__(self) -> None:
         super().__post_init__()
         self._next.append(self._call)
+        vars(self).update(__name__=self.name, __qualname__=self.name)
 
-    def __repr__(self) -> str:
-        return f"<nest {self.name}({', '.join(map(str, self.arguments))})>"
+    def __reduce__(self) -> tuple[Any, ...]:
+        """The nest alone: kernels, and the function that it was made from, belong to this process."""
+        values = {f.name: getattr(self, f.name) for f in fields(Nest)} | {"opened": self.structure}
+        return _callable, (Nest(**values), None, self._direct)
+
+    def with_sizes(self, values: Mapping[str, SupportsIndex]) -> Function:
+        """As `Nest.with_sizes`; it stays callable, and keeps the name and docstring of the function."""
+        made = super().with_sizes(values)
+        assert isinstance(made, Function)
+        return _wrapping(made, vars(self).get("__wrapped__"))
 
     def __call__(self, *arguments: Any, **keywords: Any) -> None:
         """Run the nest on NumPy arrays and scalars.
 
-        Sizes that do not follow from the arrays' shapes are given by keyword: `jacobi(x, T=3)`.
+        Sizes that do not follow from the arrays' shapes are given by keyword: `jacobi(x, T=3)`. The others may be
+        given too, and `threads=`, as in a call of a kernel.
 
         Raises:
             ArgumentError: an argument does not fit, or a size is missing; no array has been changed.
             ToolchainError: the kernel could not be built.
         """
-        self._next[0](*arguments, **keywords)
+        if keywords:
+            self._next[0](*arguments, **keywords)
+        else:  # Python would make a dictionary
+            self._next[0](*arguments)
 
     def forget(self) -> None:
         """Forget the kernels of earlier calls, so that the next call looks at the tuning records again."""
@@ -101,6 +143,12 @@ class Function(Nest):
         """The same for a call that does not fit the kernel of the call before, which has `usual` threads."""
         from codegen.call import MISSING
 
+        if threads.__class__ is int and threads == usual and not keywords:
+            served = self._forms.get((*[getattr(value, "shape", None) for value in values], *extra))
+            if served is not None:
+                self._next[0] = served.next
+                served.kernel(*values)
+                return
         given = {name: value for name, value in keywords.items() if value is not MISSING}
         if threads.__class__ is not int or threads != usual:
             given["threads"] = threads
@@ -129,27 +177,50 @@ class Function(Nest):
         """The kernel for some sizes."""
         key = tuple(sizes.values())
         found = self._kernels.get(key)
-        if found is None and len(self._kernels) < SPECIALISED:
-            found = self._kernels.setdefault(key, self._served(compile_nest(self, sizes=sizes)))
-        return found or self._kernels.get(None) or self._kernels.setdefault(None, self._served(compile_nest(self)))
+        if found is None and (len(self._kernels) < SPECIALISED or self._direct.tune):
+            found = self._kernels.setdefault(key, self._served(self._direct.kernel(self, sizes)))
+        return found or self._kernels.get(None) or self._kernels.setdefault(None, self._general())
 
-    def _served(self, kernel: Kernel) -> Served:
+    def _general(self) -> Served:
+        """The kernel for all sizes."""
+        return self._served(self._direct.kernel(self, {}))
+
+    def _served(self, kernel: Kernel | OpenCLKernel) -> Served:
         """The kernel takes the next call if the arrays' shapes tell that it is the right one."""
-        if kernel.nest.sizes or index_reads(self) or signature(self, scratch=False).given:
+        if isinstance(kernel, OpenCLKernel) or index_reads(self) or signature(self, scratch=False).given:
             return Served(kernel, self._call)
-        return Served(kernel, caller(kernel, partial(self._call_again, kernel.threads)))
+        special = self._kernels if kernel.nest.sizes else None
+        return Served(kernel, caller(kernel, partial(self._call_again, kernel.threads), special))
 
 
 @overload
-def nest(function: Callable[..., Any], *, reassociate: bool = True) -> Function: ...
+def nest(
+    function: Callable[..., Any],
+    *,
+    reassociate: bool = True,
+    tune: bool | int | Mapping[str, Any] | None = None,
+    target: str = "c",
+    threads: int | None = None,
+) -> Function: ...
 
 
 @overload
-def nest(*, reassociate: bool = True) -> Callable[[Callable[..., Any]], Function]: ...
+def nest(
+    *,
+    reassociate: bool = True,
+    tune: bool | int | Mapping[str, Any] | None = None,
+    target: str = "c",
+    threads: int | None = None,
+) -> Callable[[Callable[..., Any]], Function]: ...
 
 
 def nest(
-    function: Callable[..., Any] | None = None, *, reassociate: bool = True
+    function: Callable[..., Any] | None = None,
+    *,
+    reassociate: bool = True,
+    tune: bool | int | Mapping[str, Any] | None = None,
+    target: str = "c",
+    threads: int | None = None,
 ) -> Function | Callable[[Callable[..., Any]], Function]:
     """Read a function of plain loops as a nest (a decorator).
 
@@ -189,12 +260,23 @@ def nest(
     Sizes, indices, and the integers in subscripts and bounds go up to 2**48. A local
     array whose extent comes out negative has no elements.
 
+    `tune`, `target` and `threads` say how the nest runs when it is called; `poly.compile` and `poly.tune` take their
+    own. With `@poly.nest(tune=40)` the first call with new sizes tunes them in 40 trials, on data of its own, and then
+    runs the best kernel; `tune=True` searches as long as it is worthwhile, and a dictionary has any options of
+    `poly.tune`, `tune={"seconds": 5, "show": True}`. The result is a tuning record: later calls, also in other
+    processes, follow it, whatever its budget was, unless its search was interrupted; then the first call goes on with
+    it. Where there is nothing to search, as with arrays without elements, a SearchWarning says so, and the model
+    decides. Without `tune`, at most 8 combinations of sizes get kernels of their own, and one kernel serves all others;
+    with it, each is tuned.
+
     Raises:
         SpecError: something that poly can't read; the message shows where it is, and how to write it instead.
+        SearchError: an invalid option of `tune`.
+        ArgumentError: a target that is not a text, or an invalid number of threads.
     """
     if function is None:
-        return partial(nest, reassociate=reassociate)
-    return _callable(parse(function, reassociate))
+        return partial(nest, reassociate=reassociate, tune=tune, target=target, threads=threads)
+    return _callable(parse(function, reassociate), function, direct(tune, target, threads))
 
 
 def einsum(subscripts: str, *, dtype: DType = f32, reassociate: bool = True, **sizes: int) -> Function:
@@ -260,5 +342,14 @@ def sizes(names: str) -> Any:
     return made[0] if len(made) == 1 else made
 
 
-def _callable(plain: Nest) -> Function:
-    return Function(**{f.name: getattr(plain, f.name) for f in fields(Nest)})
+def _callable(plain: Nest, function: Callable[..., Any] | None = None, how: Direct = BY_MODEL) -> Function:
+    made = Function(**{f.name: getattr(plain, f.name) for f in fields(Nest)}, _direct=how)
+    return _wrapping(made, function)
+
+
+def _wrapping(made: Function, function: Callable[..., Any] | None) -> Function:
+    """The nest with the name, docstring and module of the function that it was made from."""
+    if function is not None:
+        kept: Any = SimpleNamespace()  # a nest is frozen, so that it refuses `update_wrapper` itself
+        vars(made).update(vars(update_wrapper(kept, function)))
+    return made

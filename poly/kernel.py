@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from codegen.arguments import check_threads
+from codegen.compiler import USUAL, Toolchain, chosen, using
 from codegen.errors import ArgumentError
 from codegen.names import function_name
 from codegen.signature import Signature
@@ -30,8 +31,10 @@ from poly.schedules.schedule import Schedule
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from codegen.call import Caller, Otherwise
+    from codegen.call import Caller, Otherwise, Pool
+    from codegen.clock import Timed
     from codegen.program import Threading
+    from poly.timing.benchmark import Benchmark
 
 
 @dataclass(frozen=True, repr=False)
@@ -49,14 +52,14 @@ class Kernel(Scheduled):
 
     compiled: Compiled
     _strided: bool = False
-
-    def __repr__(self) -> str:
-        return f"<kernel {self.nest.name}({', '.join(map(str, self.nest.arguments))}) for {self.isa.name}>"
+    toolchain: Toolchain = USUAL
+    """The compiler and the flags that the caller chose."""
 
     def __call__(self, *arguments: Any, **keywords: Any) -> None:
-        if self._index_reads:
-            self._check_indices(arguments, {name: value for name, value in keywords.items() if name != "threads"})
-        self._caller(*arguments, **keywords)
+        if keywords:
+            self._call(*arguments, **keywords)
+        else:  # Python would make a dictionary
+            self._call(*arguments)
 
     @property
     def source(self) -> str:
@@ -119,6 +122,33 @@ class Kernel(Scheduled):
             self._check_indices(arrays, sizes)
         return c_arguments(self.signature, self._library, arrays, self._checked(threads), **sizes)
 
+    def benchmark(self, *arrays: Any, threads: int | None = None, seconds: float = 2.0, **sizes: int) -> Benchmark:
+        """Measure calls with these arguments, for up to `seconds`; `print` shows the result.
+
+        The arrays are used as they lie in memory, by a loop in C; calls with arrays that are not contiguous are made
+        from Python. Arrays that the nest writes are copied before, put back before each sample, and hold the same as
+        before at the end. `sizes` are those that do not follow from the arrays' shapes. Nothing is stored.
+
+        Raises:
+            ArgumentError: an argument does not fit, as in a call, or `seconds` is not positive.
+            ToolchainError: the kernel could not be built.
+        """
+        from codegen.arguments import fit
+        from codegen.clock import CFunction
+        from poly.timing.benchmark import python_timed
+        from poly.timing.kernels import KernelCall, benchmark_kernel, named
+
+        count = self._checked(threads)
+        found = fit(self.signature, named(self.signature, arrays), arrays[len(self.signature.buffers) :], sizes, True)
+        written = [found.values[buffer.name] for buffer in self.signature.outputs]
+
+        def timed() -> Timed:
+            if found.contiguous:
+                return CFunction.of(self.function, self.arguments(*arrays, threads=count, **sizes), self).timed()
+            return python_timed(lambda: self(*arrays, threads=count, **sizes))
+
+        return benchmark_kernel(self, KernelCall(found.sizes, written, timed, count), seconds)
+
     def write_header(
         self,
         path: str | Path,
@@ -148,12 +178,29 @@ class Kernel(Scheduled):
         check_indices(self.nest, self._index_reads, fitted(self.nest, arguments, keywords))
 
     @cached_property
+    def _call(self) -> Caller:
+        """What a call does: it also checks indices if the nest looks any up."""
+        return self._checked_call if self._index_reads else self._caller
+
+    def _checked_call(self, *arguments: Any, **keywords: Any) -> None:
+        self._check_indices(arguments, {name: value for name, value in keywords.items() if name != "threads"})
+        self._caller(*arguments, **keywords)
+
+    @cached_property
     def _library(self) -> Any:
         from codegen.build import load
         from codegen.guard import declarations
 
         limit = RECORD_SECONDS if self.record is not None else None
-        return load(self.compiled.library, declarations(self.signature), self.compiled.flags, limit)
+        with using(self.toolchain):
+            return load(self.compiled.library, declarations(self.signature), self.compiled.flags, limit)
+
+    @cached_property
+    def _pool(self) -> Pool:
+        """The workspaces of this kernel's callers."""
+        from codegen.call import Pool
+
+        return Pool(self.signature, self._library)
 
     @cached_property
     def _caller(self) -> Caller:
@@ -175,7 +222,8 @@ class Kernel(Scheduled):
         return self._with_strides(nest, None)
 
     def _with_strides(self, nest: Nest, basis: Basis) -> Kernel:
-        return Kernel(nest, self.isa, self.threads, basis, compiled(nest, self.isa, self.threads, basis), True)
+        made = compiled(nest, self.isa, self.threads, basis)
+        return Kernel(nest, self.isa, self.threads, basis, made, True, self.toolchain)
 
 
 def c_kernel(nest: Nest, isa: ISA, threads: int, basis: Basis) -> Kernel:
@@ -183,7 +231,7 @@ def c_kernel(nest: Nest, isa: ISA, threads: int, basis: Basis) -> Kernel:
 
     Raises SpecError, ScheduleError, TargetError and ToolchainError, as `poly.compile` does.
     """
-    return Kernel(nest, isa, threads, basis, compiled(nest, isa, threads, basis))
+    return Kernel(nest, isa, threads, basis, compiled(nest, isa, threads, basis), toolchain=chosen())
 
 
 def checked(kernel: Kernel) -> Kernel:
@@ -199,12 +247,14 @@ def checked(kernel: Kernel) -> Kernel:
     return kernel
 
 
-def caller(kernel: Kernel, otherwise: Otherwise | None = None) -> Caller:
-    """A function that calls a kernel; `otherwise` takes calls that do not fit at first sight (see `codegen.call`)."""
+def caller(kernel: Kernel, otherwise: Otherwise | None = None, excluded: Container[Any] | None = None) -> Caller:
+    """A function that calls a kernel; `otherwise` takes the calls that do not fit at first sight, or whose sizes are
+    `excluded` (see `codegen.call`).
+    """
     from codegen.call import make_caller
 
     strided = None if kernel._strided else lambda: kernel.strided._caller
-    return make_caller(kernel.signature, kernel._library, kernel.threads, strided, otherwise)
+    return make_caller(kernel.signature, kernel._library, kernel.threads, strided, otherwise, excluded, kernel._pool)
 
 
 def signature(nest: Nest, scratch: bool) -> Signature:

@@ -15,7 +15,7 @@ from microkernels.catalogue import STREAMS, TUNED, register
 from microkernels.contract import Access, Contract
 from microkernels.custom_kernel import CustomKernel, strides
 from microkernels.errors import TargetError, plain, shown
-from microkernels.isa import ISA, ISAS
+from microkernels.isa import ISA, ISAS, find
 from microkernels.kernel import LEVELS
 from microkernels.opencl_isa import OPENCLGPU
 from microkernels.prune import items_of
@@ -151,12 +151,13 @@ def _access(nest: Nest, load: Load) -> Access:
 
 
 def _isa(name: Any) -> ISA:
-    if not isinstance(name, str) or name not in ISAS:
+    found = find(name) if isinstance(name, str) else None
+    if found is None:
         close = difflib.get_close_matches(name[:80], ISAS, n=1) if isinstance(name, str) else []
         hint = f" Did you mean {close[0]!r}?" if close else ""
         known = ", ".join(map(repr, ISAS))
         raise TargetError(f"unknown instruction set {shown(name)}: a microkernel in C is for one of {known}.{hint}")
-    return ISAS[name]
+    return found
 
 
 def _extended(isa: ISA, needs: Any) -> ISA:

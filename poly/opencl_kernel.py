@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from codegen.opencl.devices import Device
+    from poly.timing.benchmark import Benchmark
 
 
 @dataclass(frozen=True, repr=False)
@@ -39,8 +40,9 @@ class OpenCLKernel(Scheduled):
     program: DeviceProgram
     """The device's source, its kernels, and the plan of launches."""
 
-    def __repr__(self) -> str:
-        return f"<kernel {self.nest.name}({', '.join(map(str, self.nest.arguments))}) for {self.device.label}>"
+    @property
+    def _place(self) -> str:
+        return self.device.label
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         return self.executable(*arguments, **keywords)
@@ -75,6 +77,48 @@ class OpenCLKernel(Scheduled):
     def copies(self) -> Any:
         """The copies between host and device that calls have made so far: their number and bytes."""
         return self.executable.copies
+
+    def benchmark(self, *arrays: Any, seconds: float = 2.0, **sizes: int) -> Benchmark:
+        """Measure calls with these arguments, for up to `seconds`; `print` shows the result.
+
+        Calls with NumPy arrays include their copies to the device and back; those with arrays on the device, which
+        need a queue, are enqueued in a row, and the last one's event ends the clock. Arrays that the nest writes are
+        copied before, put back before each sample, and hold the same as before at the end. Nothing is stored.
+
+        Raises:
+            ArgumentError: an argument does not fit, as in a call, or `seconds` is not positive.
+            DeviceError, ToolchainError: as a call does.
+        """
+        import numpy as np
+
+        from codegen.arguments import fit
+        from codegen.opencl.device_arrays import check_alike, fitted_sizes
+        from poly.timing.benchmark import python_timed
+        from poly.timing.kernels import KernelCall, benchmark_kernel, named
+
+        bound, extra = named(self.signature, arrays), arrays[len(self.signature.buffers) :]
+        if check_alike(self.signature, bound):
+            _, found = fitted_sizes(self.signature, bound, extra, sizes)
+            written = [bound[buffer.name] for buffer in self.signature.outputs]
+        else:
+            fitted = fit(self.signature, bound, extra, sizes, True)
+            found, written = fitted.sizes, [fitted.values[buffer.name] for buffer in self.signature.outputs]
+
+        def run(times: int) -> float:
+            for array in written:
+                if not isinstance(array, np.ndarray):
+                    array.finish()  # it may still be put back
+            return python_timed(lambda: self._calls(times, arrays, sizes))(1)
+
+        return benchmark_kernel(self, KernelCall(found, written, lambda: run, self.threads, self.device), seconds)
+
+    def _calls(self, times: int, arrays: tuple[Any, ...], sizes: dict[str, int]) -> None:
+        """So many calls, up to the end of the last one."""
+        event = None
+        for _ in range(times):
+            event = self(*arrays, **sizes)
+        if event is not None:
+            event.wait()
 
     def write_opencl(self, directory: str | Path) -> Path:
         """Write the kernel as a `.cl` file with a C host program that runs and checks it. See `poly.write_opencl`."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from textwrap import indent
 from typing import TYPE_CHECKING, Literal
 
 from microkernels.isa import ISA
 from poly.compiled import Basis, followed
+from poly.display import Block, Displayed, Text
 from poly.ir.nest import Nest
 from poly.schedules.schedule import Schedule
 
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False)
-class Scheduled:
+class Scheduled(Displayed):
     """What a kernel is made from: a nest, an instruction set, a number of threads, and the basis of its schedule."""
 
     nest: Nest
@@ -40,3 +43,31 @@ class Scheduled:
         if self.basis is None:
             return "model"
         return "given" if isinstance(self.basis, Schedule) else "record"
+
+    @property
+    def source(self) -> str:
+        """The text that is compiled."""
+        raise NotImplementedError
+
+    @property
+    def _place(self) -> str:
+        """Where it runs: an instruction set or a device."""
+        return self.isa.name
+
+    def __str__(self) -> str:
+        """The arguments and the target, the loops of the schedule, and where the text is; `source` is the text."""
+        return "\n".join((self._title(), indent(str(self.schedule), "    "), *self._notes()))
+
+    def _title(self) -> str:
+        return f"kernel {self.nest.name}({', '.join(map(str, self.nest.arguments))}) for {self._place}"
+
+    def _parts(self) -> Iterable[Block]:
+        yield Text(str(self.schedule))
+        yield Text("\n".join(self._notes()))
+        yield Text(self.source, "source")
+
+    def _notes(self) -> tuple[str, ...]:
+        """How many threads a call uses, whose schedule it is, and how long the text is."""
+        whose = {"given": "given by the caller", "record": str(self.record), "model": "the model's choice"}
+        threads = f"{self.threads} thread{'s' if self.threads != 1 else ''}"
+        return (f"{threads}; schedule: {whose[self.origin]}", f"source: {len(self.source.splitlines())} lines")

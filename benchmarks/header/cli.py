@@ -18,7 +18,8 @@ from benchmarks.header.setting import Setting
 from benchmarks.header.workloads import workloads
 from benchmarks.runner import Rounds
 from poly.errors import PolyError
-from poly.machine import facts, machine, measured
+from poly.machine import facts, machine
+from poly.machine.calibration import at_hand
 from poly.measure import process
 
 QUICK = Rounds(seconds=0.5, rounds=(5, 40))
@@ -55,7 +56,7 @@ def header(only: str | None, quick: bool, clang_name: str | None, json_file: str
     if json_file:
         here = machine()
         tools = {compiler.family: compiler.version for compiler in setting.compilers}
-        text = json.dumps(report.document(found, GOALS.values(), facts(here, measured(here)), tools), indent=1)
+        text = json.dumps(report.document(found, GOALS.values(), facts(here, at_hand(here)), tools), indent=1)
         outputs.write_json(text, json_file)
     sys.exit(int(any(finding.wrong for finding in found)))
 

@@ -11,10 +11,10 @@ from benchmarks.header.finding import BYTES, CODE, COMPILE, NO_CLANG, GoalFigure
 from benchmarks.header.setting import Setting
 from benchmarks.header.speed import compiled
 from benchmarks.header.workloads import convolution, product
-from benchmarks.stats import summarize
 from benchmarks.toolchain import Compiler, code_sizes
 from microkernels.dtypes import f32
 from microkernels.isa import host
+from poly.timing.summary import summarize
 
 TUNED = 512
 """The size for which the tuned product has a special kernel."""

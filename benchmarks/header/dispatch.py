@@ -14,10 +14,10 @@ from benchmarks.header.program import run, words
 from benchmarks.header.setting import Setting
 from benchmarks.header.speed import compiled
 from benchmarks.header.workloads import product
-from benchmarks.stats import summarize
 from microkernels.dtypes import f32
 from microkernels.isa import host
 from poly.measure import process
+from poly.timing.summary import summarize
 
 PROGRAM = Path(__file__).with_name("dispatch.c")
 NANO = 1e-9

@@ -19,11 +19,11 @@ from benchmarks.header.setting import Setting
 from benchmarks.header.speed import compiled
 from benchmarks.problems.matmul import Matmul
 from benchmarks.runner import Rounds, tolerance
-from benchmarks.stats import geometric_mean, paired_ratio
 from benchmarks.workloads import gemm
 from microkernels.dtypes import f32
 from microkernels.isa import host
 from poly.measure import process
+from poly.timing.summary import geometric_mean, paired_ratio
 
 PROGRAM = Path(__file__).with_name("openblas.c")
 LIBRARY = "libopenblas.a"

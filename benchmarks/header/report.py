@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.header.finding import Goal, GoalFigure
 from benchmarks.search.report import aligned
-from benchmarks.stats import geometric_mean
+from poly.timing.summary import geometric_mean
 
 HEAD = ("goal", "wanted", "", "found", "±%", "", "")
 LEFT = {0, 2, 5, 6}

@@ -16,9 +16,9 @@ from benchmarks.header.setting import Setting
 from benchmarks.header.workloads import Workload
 from benchmarks.probe import PeakProbe
 from benchmarks.runner import Result, measure
-from benchmarks.stats import paired_ratio
 from codegen.clock import CFunction
 from microkernels.isa import ISA
+from poly.timing.summary import paired_ratio
 
 PYTHON, HEADER, ALLOCATING, BY_CLANG = "python", "header", "allocating", "clang"
 

@@ -17,7 +17,8 @@ from benchmarks.opencl.goals import GOALS, findings
 from benchmarks.progress import progress
 from benchmarks.report import ResultLine
 from benchmarks.runner import Rounds
-from poly.machine import facts, machine, measured
+from poly.machine import facts, machine
+from poly.machine.calibration import at_hand
 from poly.measure import process
 
 QUICK = Rounds(seconds=0.5, rounds=(5, 40))
@@ -42,7 +43,7 @@ def opencl(only: str | None, target: str, quick: bool, json_file: str | None) ->
         raise click.UsageError(f"--target {target}: expected 'opencl', or 'opencl:' and a device's name")
     outputs.check(json_file, None)
     process.clear_environment()
-    rates = measured(machine())
+    rates = at_hand(machine())
 
     def measure(cases: Sequence[Case], peers: Sequence[str]) -> Iterator[ResultLine]:
         plan = [(case, device.isa.units) for case in cases]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import click
 
@@ -79,7 +79,12 @@ def device_of(target: str) -> Device | None:
 
 
 def plan(
-    device: Device, asked: int | None, workloads: Sequence[str], dtype: str | None, quick: bool, only: str
+    device: Device,
+    asked: int | None,
+    workloads: Sequence[str],
+    dtype: str | None,
+    quick: bool,
+    only: Collection[str] | None,
 ) -> Iterator[tuple[Case, int]]:
     """What to measure on a device, on all of its units. Raises UsageError for another number of threads."""
     units = device.isa.units

@@ -15,10 +15,10 @@ from benchmarks.problems.convolution import Convolution
 from benchmarks.problems.matmul import Matmul
 from benchmarks.report import ResultLine
 from benchmarks.search.problems import LAYERS as RESNET
-from benchmarks.stats import Summary, geometric_mean, paired_ratio, summarize
 from benchmarks.workloads import bandwidth, nests, stencil
 from codegen.opencl.devices import Device
 from microkernels.dtypes import f32
+from poly.timing.summary import Summary, geometric_mean, paired_ratio, summarize
 
 PEAK = Goal("peak", "product, of the FMA peak", 0.88, at_least=True)
 CLBLAST = Goal("clblast", "product, times CLBlast tuned for the device", 3.0, at_least=True)

@@ -19,10 +19,10 @@ import poly
 from benchmarks.contender import Failed
 from benchmarks.opencl import threads
 from benchmarks.opencl.stage import Stage, launch, stage
-from benchmarks.stats import Summary, summarize
 from benchmarks.workloads import nests
 from codegen.processes import PYTHON, with_own_path
 from microkernels.dtypes import f32
+from poly.timing.summary import Summary, summarize
 
 EMPTY = "__kernel void empty(__global float *a) {}"
 ROUNDS, CALLS, SIZE = 60, 50, 8

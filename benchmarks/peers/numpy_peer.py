@@ -10,11 +10,11 @@ import numpy as np
 
 from benchmarks.arrays import Array
 from benchmarks.case import Problem
-from benchmarks.clock import python_timed
 from benchmarks.contender import Contender
 from benchmarks.peers.cblas import CBlas, entry_points
 from benchmarks.problems.contraction import ContractionProblem
 from benchmarks.problems.matmul import Matmul
+from poly.timing.benchmark import python_timed
 
 NAMES = (("int64_t", "scipy_", "64_"), ("int64_t", "", "64_"), ("int", "scipy_", ""), ("int", "", ""))
 """Integer type, prefix and suffix of `cblas_sgemm` in the builds of OpenBLAS that NumPy bundles."""

@@ -6,12 +6,12 @@ import functools
 
 from benchmarks.arrays import Array
 from benchmarks.case import Problem
-from benchmarks.clock import python_timed
 from benchmarks.contender import Contender, NotInstalled
 from benchmarks.peers.package import Packaged
 from benchmarks.peers.torch_peer import PACKAGE, convolution_result, found, image_tensor, loaded, onednn_kernels
 from benchmarks.problems.convolution import Convolution
 from benchmarks.problems.matmul import Matmul
+from poly.timing.benchmark import python_timed
 
 CONFIG = "weights packed before the clock starts"
 

@@ -12,13 +12,13 @@ import numpy as np
 
 from benchmarks.arrays import Array
 from benchmarks.case import Problem
-from benchmarks.clock import python_timed
 from benchmarks.contender import Contender, NotInstalled
 from benchmarks.peers.package import Package, Packaged
 from benchmarks.peers.printed import printed
 from benchmarks.problems.contraction import ContractionProblem
 from benchmarks.problems.convolution import Convolution
 from benchmarks.problems.matmul import Matmul
+from poly.timing.benchmark import python_timed
 
 MKL_HEAD = re.compile(
     r"^MKL_VERBOSE oneMKL (?P<version>\S+).* for Intel\(R\) 64 architecture (?P<kernels>[^,]+),", re.M

@@ -55,6 +55,11 @@ class Program:
         return self.nest().with_sizes(self.sizes)
 
     @property
+    def calls(self) -> int:
+        """How many calls in a row may go on from what the last one left; the next one starts from the first data."""
+        return 1
+
+    @property
     def flop(self) -> int:
         known = work(self.fixed()) if self.operations is None else None
         return max(1, known.flop if known else self.operations or 1)

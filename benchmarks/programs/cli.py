@@ -11,12 +11,10 @@ from typing import Any
 
 import click
 
-from benchmarks import outputs, report, spinning
+from benchmarks import outputs, report
 from benchmarks.case import Case
-from benchmarks.contest import Contest
-from benchmarks.issue import issue_rate
+from benchmarks.contest import Contest, in_c
 from benchmarks.ours import Poly
-from benchmarks.probe import PeakProbe
 from benchmarks.problems.program import Program
 from benchmarks.programs.compilers import FAST, TOOLCHAINS, peers
 from benchmarks.programs.gemm import gemm_case
@@ -26,11 +24,10 @@ from benchmarks.programs.polybench import SIZES
 from benchmarks.programs.polybench import cases as kernel_cases
 from benchmarks.programs.report import text
 from benchmarks.progress import progress
-from benchmarks.roofline import bound
 from benchmarks.runner import Rounds
-from microkernels.dtypes import f32
 from poly.errors import PolyError
-from poly.machine import facts, machine, measured
+from poly.machine import facts, machine
+from poly.machine.calibration import at_hand
 from poly.machine.target import parse
 from poly.measure import process
 
@@ -46,13 +43,13 @@ Command = Callable[..., None]
 
 def _options(compilers: Iterable[str]) -> Callable[[Command], Command]:
     """The options of both commands; `compilers` are the peers, without and with fast-math, if none are chosen."""
-    usual = ",".join(name + fast for name in compilers for fast in ("", FAST))
+    usual = [name + fast for name in compilers for fast in ("", FAST)]
     known = f"The peers, of {', '.join(TOOLCHAINS)}, each also with {FAST}."
     options = (
         click.option("--size", type=click.Choice(SIZES), help="The data set. Default: large."),
         click.option("--quick", is_flag=True, help="The data set medium and fewer rounds: some minutes."),
         click.option("--only", metavar="NAME,…", help="Only these programs."),
-        click.option("--against", metavar="PEER,…", default=usual, show_default=True, help=known),
+        click.option("--against", metavar="PEER,…", default=",".join(usual), show_default=", ".join(usual), help=known),
         click.option("--threads", type=click.IntRange(min=1), multiple=True, help="Default: 1. Several take turns."),
         click.option("--target", default="c", show_default=True, help="Poly's target, and the CPU of its peers."),
         click.option("--json", "json_file", metavar="FILE", help="Write the rows as JSON; - for standard output."),
@@ -112,16 +109,8 @@ def _run(
         raise click.UsageError("no program is left to measure: --suite takes a folder with the suite's C files")
     outputs.check(json_file, None)
     process.clear_environment()
-    rates = measured(machine())
-    contest = Contest(
-        target,
-        Poly(target, anew=True),
-        known,
-        lambda dtype, count: PeakProbe(cpus, dtype if dtype.is_float else f32, count, isa),
-        lambda case, count, peak: bound(case, count, peak, machine(), rates),
-        spinning.short,
-        issue_rate,
-    )
+    rates = at_hand(machine())
+    contest = in_c(target, rates, Poly(target, anew=True), known)
     budget = QUICK if quick else FULL
     gemm = {count: _gemm_fraction(contest, chosen, size, count, budget) for count in threads}
     plan = [(case, count) for case in chosen for count in threads]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from benchmarks.header.finding import Goal
 from benchmarks.programs.line import BASELINE, ProgramLine
 from benchmarks.side_by_side import WEAK
-from benchmarks.stats import geometric_mean
+from poly.timing.summary import geometric_mean
 
 Figure = Callable[[ProgramLine], float | None]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from benchmarks.problems.program import Program
 from benchmarks.report import ResultLine
 from benchmarks.runner import ContenderTiming
-from benchmarks.stats import paired_ratio
+from poly.timing.summary import paired_ratio
 
 BASELINE = "gcc"
 """The peer to which every program is compared, beside the best one."""

@@ -15,7 +15,7 @@ N, M, W, H, D, L = poly.sizes("N M W H D L")
 # --- lattice-Boltzmann: streaming and collision in one sweep, with scalars for each site ---
 
 
-def lbm_d2q9(omega: f64, F: f64[9, H + 2, W + 2], G: f64[9, H + 2, W + 2]):
+def lbm_d2q9(omega: f64, F: f64[9, H + 2, W + 2], G: f64[9, H + 2, W + 2]) -> None:
     for y in range(1, H + 1):
         for x in range(1, W + 1):
             f0 = F[0, y, x]
@@ -46,7 +46,7 @@ def lbm_d2q9(omega: f64, F: f64[9, H + 2, W + 2], G: f64[9, H + 2, W + 2]):
             G[8, y, x] = (1.0 - omega) * f8 + diagonal * (base + difference + 0.5 * difference * difference)
 
 
-def lbm_d3q19(omega: f64, F: f64[19, D + 2, H + 2, W + 2], G: f64[19, D + 2, H + 2, W + 2]):
+def lbm_d3q19(omega: f64, F: f64[19, D + 2, H + 2, W + 2], G: f64[19, D + 2, H + 2, W + 2]) -> None:
     for z in range(1, D + 1):
         for y in range(1, H + 1):
             for x in range(1, W + 1):
@@ -109,14 +109,14 @@ def lbm_d3q19(omega: f64, F: f64[19, D + 2, H + 2, W + 2], G: f64[19, D + 2, H +
 # --- alignment of sequences ---
 
 
-def smith_waterman(a: i8[N], b: i8[M], S: i32[N + 1, M + 1]):
+def smith_waterman(a: i8[N], b: i8[M], S: i32[N + 1, M + 1]) -> None:
     for i in range(1, N + 1):
         for j in range(1, M + 1):
             match: i32 = 3 if a[i - 1] == b[j - 1] else -2
             S[i, j] = max(0, S[i - 1, j - 1] + match, S[i - 1, j] - 2, S[i, j - 1] - 2)
 
 
-def gotoh(a: i8[N], b: i8[M], S: i32[N + 1, M + 1], E: i32[N + 1, M + 1], F: i32[N + 1, M + 1]):
+def gotoh(a: i8[N], b: i8[M], S: i32[N + 1, M + 1], E: i32[N + 1, M + 1], F: i32[N + 1, M + 1]) -> None:
     for i in range(1, N + 1):
         for j in range(1, M + 1):
             E[i, j] = max(E[i, j - 1] - 1, S[i, j - 1] - 4)
@@ -125,7 +125,7 @@ def gotoh(a: i8[N], b: i8[M], S: i32[N + 1, M + 1], E: i32[N + 1, M + 1], F: i32
             S[i, j] = max(0, S[i - 1, j - 1] + match, E[i, j], F[i, j])
 
 
-def edit_distance(a: i8[N], b: i8[M], S: i32[N + 1, M + 1]):
+def edit_distance(a: i8[N], b: i8[M], S: i32[N + 1, M + 1]) -> None:
     for i in range(1, N + 1):
         for j in range(1, M + 1):
             change: i32 = 0 if a[i - 1] == b[j - 1] else 1
@@ -137,7 +137,7 @@ def edit_distance(a: i8[N], b: i8[M], S: i32[N + 1, M + 1]):
 
 def fft_radix_2(
     xr: f64[2, L, M], xi: f64[2, L, M], wr: f64[L], wi: f64[L], yr: f64[L, 2, M], yi: f64[L, 2, M]
-):  # fmt: skip
+) -> None:  # fmt: skip
     for j in range(L):
         for k in range(M):
             dr = xr[0, j, k] - xr[1, j, k]
@@ -150,7 +150,7 @@ def fft_radix_2(
 
 def fft_radix_4(
     xr: f64[4, L, M], xi: f64[4, L, M], wr: f64[3, L], wi: f64[3, L], yr: f64[L, 4, M], yi: f64[L, 4, M]
-):  # fmt: skip
+) -> None:  # fmt: skip
     for j in range(L):
         for k in range(M):
             ar = xr[0, j, k] + xr[2, j, k]
@@ -177,7 +177,7 @@ def fft_radix_4(
             yi[j, 3, k] = wr[2, j] * hi + wi[2, j] * hr
 
 
-def fft_interleaved(x: f64[2, L, M, 2], w: f64[L, 2], y: f64[L, 2, M, 2]):
+def fft_interleaved(x: f64[2, L, M, 2], w: f64[L, 2], y: f64[L, 2, M, 2]) -> None:
     for j in range(L):
         for k in range(M):
             dr = x[0, j, k, 0] - x[1, j, k, 0]
@@ -191,13 +191,13 @@ def fft_interleaved(x: f64[2, L, M, 2], w: f64[L, 2], y: f64[L, 2, M, 2]):
 # --- loops like those of Livermore ---
 
 
-def livermore_1(q: f64, r: f64, t: f64, x: f64[N], y: f64[N], z: f64[N + 11]):
+def livermore_1(q: f64, r: f64, t: f64, x: f64[N], y: f64[N], z: f64[N + 11]) -> None:
     """A fragment of hydrodynamics."""
     for k in range(N):
         x[k] = q + y[k] * (r * z[k + 10] + t * z[k + 11])
 
 
-def livermore_3(x: f64[N], z: f64[N], s: f64[1]):
+def livermore_3(x: f64[N], z: f64[N], s: f64[1]) -> None:
     """An inner product."""
     q = 0.0
     for k in range(N):
@@ -205,13 +205,13 @@ def livermore_3(x: f64[N], z: f64[N], s: f64[1]):
     s[0] = q
 
 
-def livermore_5(x: f64[N], y: f64[N], z: f64[N]):
+def livermore_5(x: f64[N], y: f64[N], z: f64[N]) -> None:
     """Elimination below a tridiagonal."""
     for i in range(1, N):
         x[i] = z[i] * (y[i] - x[i - 1])
 
 
-def livermore_6(w: f64[M], b: f64[M, M]):
+def livermore_6(w: f64[M], b: f64[M, M]) -> None:
     """A linear recurrence over all that is before."""
     for i in range(1, M):
         w[i] = 0.01
@@ -219,7 +219,7 @@ def livermore_6(w: f64[M], b: f64[M, M]):
             w[i] += b[k, i] * w[i - k - 1]
 
 
-def livermore_7(q: f64, r: f64, t: f64, x: f64[N], y: f64[N], z: f64[N], u: f64[N + 6]):
+def livermore_7(q: f64, r: f64, t: f64, x: f64[N], y: f64[N], z: f64[N], u: f64[N + 6]) -> None:
     """A fragment of an equation of state."""
     for k in range(N):
         x[k] = u[k] + r * (z[k] + r * y[k]) + t * (
@@ -227,7 +227,7 @@ def livermore_7(q: f64, r: f64, t: f64, x: f64[N], y: f64[N], z: f64[N], u: f64[
         )  # fmt: skip
 
 
-def livermore_8(q: f64, U1: f64[2, N, 5], U2: f64[2, N, 5], d1: f64[N], d2: f64[N]):
+def livermore_8(q: f64, U1: f64[2, N, 5], U2: f64[2, N, 5], d1: f64[N], d2: f64[N]) -> None:
     """Implicit integration in alternating directions, with short rows and a scalar array for each sweep."""
     for x in range(1, 4):
         for y in range(1, N - 1):
@@ -241,7 +241,7 @@ def livermore_8(q: f64, U1: f64[2, N, 5], U2: f64[2, N, 5], d1: f64[N], d2: f64[
             )  # fmt: skip
 
 
-def livermore_9(c: f64[8], p: f64[N, 13]):
+def livermore_9(c: f64[8], p: f64[N, 13]) -> None:
     """Integration by predictors: a row of 13 for each point."""
     for i in range(N):
         p[i, 0] = (
@@ -250,7 +250,7 @@ def livermore_9(c: f64[8], p: f64[N, 13]):
         )  # fmt: skip
 
 
-def livermore_10(c: f64[N, 14], p: f64[N, 14]):
+def livermore_10(c: f64[N, 14], p: f64[N, 14]) -> None:
     """Differences of predictors: a chain of scalars through each row."""
     for i in range(N):
         a = c[i, 4]
@@ -266,14 +266,14 @@ def livermore_10(c: f64[N, 14], p: f64[N, 14]):
         p[i, 8] = f
 
 
-def livermore_11(x: f64[N], y: f64[N]):
+def livermore_11(x: f64[N], y: f64[N]) -> None:
     """Sums of all that is before."""
     x[0] = y[0]
     for k in range(1, N):
         x[k] = x[k - 1] + y[k]
 
 
-def livermore_12(x: f64[N], y: f64[N + 1]):
+def livermore_12(x: f64[N], y: f64[N + 1]) -> None:
     """Differences of neighbours."""
     for k in range(N):
         x[k] = y[k + 1] - y[k]
@@ -282,7 +282,7 @@ def livermore_12(x: f64[N], y: f64[N + 1]):
 def livermore_18(
     t: f64, s: f64, za: f64[7, N], zb: f64[7, N], zm: f64[7, N], zp: f64[7, N], zq: f64[7, N],
     zr: f64[7, N], zu: f64[7, N], zv: f64[7, N], zz: f64[7, N],
-):  # fmt: skip
+) -> None:  # fmt: skip
     """Explicit hydrodynamics in two dimensions: three sweeps over the same long rows."""
     for k in range(1, 6):
         for j in range(1, N - 1):
@@ -310,7 +310,7 @@ def livermore_18(
             zz[k, j] = zz[k, j] + t * zv[k, j]
 
 
-def livermore_19(sa: f64[N], sb: f64[N], b: f64[N]):
+def livermore_19(sa: f64[N], sb: f64[N], b: f64[N]) -> None:
     """A recurrence forward, then one backward that goes on from its end."""
     stb = 0.1
     for k in range(N):
@@ -321,7 +321,7 @@ def livermore_19(sa: f64[N], sb: f64[N], b: f64[N]):
         stb = b[k] - stb
 
 
-def livermore_21(px: f64[N, 25], cx: f64[25, 25], vy: f64[N, 25]):
+def livermore_21(px: f64[N, 25], cx: f64[25, 25], vy: f64[N, 25]) -> None:
     """A product with a long side and two of 25."""
     for k in range(25):
         for i in range(25):
@@ -329,14 +329,14 @@ def livermore_21(px: f64[N, 25], cx: f64[25, 25], vy: f64[N, 25]):
                 px[j, i] += vy[j, k] * cx[k, i]
 
 
-def livermore_22(x: f64[N], y: f64[N], u: f64[N], v: f64[N], w: f64[N]):
+def livermore_22(x: f64[N], y: f64[N], u: f64[N], v: f64[N], w: f64[N]) -> None:
     """A Planck distribution."""
     for k in range(N):
         y[k] = u[k] / v[k]
         w[k] = x[k] / (exp(y[k]) - 1.0)
 
 
-def livermore_23(za: f64[7, N], zb: f64[7, N], zr: f64[7, N], zu: f64[7, N], zv: f64[7, N], zz: f64[7, N]):
+def livermore_23(za: f64[7, N], zb: f64[7, N], zr: f64[7, N], zu: f64[7, N], zv: f64[7, N], zz: f64[7, N]) -> None:
     """Implicit hydrodynamics in two dimensions, in place."""
     for j in range(1, 6):
         for k in range(1, N - 1):
@@ -350,22 +350,22 @@ def livermore_23(za: f64[7, N], zb: f64[7, N], zr: f64[7, N], zu: f64[7, N], zv:
 # --- loops like those of TSVC ---
 
 
-def tsvc_s000(a: f64[N], b: f64[N]):
+def tsvc_s000(a: f64[N], b: f64[N]) -> None:
     for i in range(N):
         a[i] = b[i] + 1.0
 
 
-def tsvc_s111(a: f64[2 * N], b: f64[2 * N]):
+def tsvc_s111(a: f64[2 * N], b: f64[2 * N]) -> None:
     for i in range(N):
         a[2 * i + 1] = a[2 * i] + b[2 * i + 1]
 
 
-def tsvc_s112(a: f64[N], b: f64[N]):
+def tsvc_s112(a: f64[N], b: f64[N]) -> None:
     for i in range(N - 2, -1, -1):
         a[i + 1] = a[i] + b[i]
 
 
-def tsvc_s116(a: f64[5 * N + 5]):
+def tsvc_s116(a: f64[5 * N + 5]) -> None:
     for i in range(N):
         a[5 * i] = a[5 * i + 1] * a[5 * i]
         a[5 * i + 1] = a[5 * i + 2] * a[5 * i + 1]
@@ -374,83 +374,83 @@ def tsvc_s116(a: f64[5 * N + 5]):
         a[5 * i + 4] = a[5 * i + 5] * a[5 * i + 4]
 
 
-def tsvc_s118(a: f64[M], bb: f64[M, M]):
+def tsvc_s118(a: f64[M], bb: f64[M, M]) -> None:
     for i in range(1, M):
         for j in range(i):
             a[i] += bb[j, i] * a[i - j - 1]
 
 
-def tsvc_s119(aa: f64[M, M], bb: f64[M, M]):
+def tsvc_s119(aa: f64[M, M], bb: f64[M, M]) -> None:
     for i in range(1, M):
         for j in range(1, M):
             aa[i, j] = aa[i - 1, j - 1] + bb[i, j]
 
 
-def tsvc_s121(a: f64[N + 1], b: f64[N]):
+def tsvc_s121(a: f64[N + 1], b: f64[N]) -> None:
     for i in range(N):
         a[i] = a[i + 1] + b[i]
 
 
-def tsvc_s127(a: f64[2 * N], b: f64[N], c: f64[N], d: f64[N], e: f64[N]):
+def tsvc_s127(a: f64[2 * N], b: f64[N], c: f64[N], d: f64[N], e: f64[N]) -> None:
     for i in range(N):
         a[2 * i] = b[i] + c[i] * d[i]
         a[2 * i + 1] = b[i] + d[i] * e[i]
 
 
-def tsvc_s1111(a: f64[2 * N], b: f64[N], c: f64[N], d: f64[N]):
+def tsvc_s1111(a: f64[2 * N], b: f64[N], c: f64[N], d: f64[N]) -> None:
     for i in range(N):
         a[2 * i] = c[i] * b[i] + d[i] * b[i] + c[i] * c[i] + d[i] * b[i] + d[i] * c[i]
 
 
-def tsvc_s1112(a: f64[N], b: f64[N]):
+def tsvc_s1112(a: f64[N], b: f64[N]) -> None:
     for i in range(N - 1, -1, -1):
         a[i] = b[i] + 1.0
 
 
-def tsvc_s176(a: f64[M], b: f64[2 * M], c: f64[M]):
+def tsvc_s176(a: f64[M], b: f64[2 * M], c: f64[M]) -> None:
     for j in range(M):
         for i in range(M):
             a[i] += b[i + M - j - 1] * c[j]
 
 
-def tsvc_s211(a: f64[N + 1], b: f64[N + 1], c: f64[N], d: f64[N], e: f64[N]):
+def tsvc_s211(a: f64[N + 1], b: f64[N + 1], c: f64[N], d: f64[N], e: f64[N]) -> None:
     for i in range(1, N):
         a[i] = b[i - 1] + c[i] * d[i]
         b[i] = b[i + 1] - e[i] * d[i]
 
 
-def tsvc_s212(a: f64[N + 1], b: f64[N], c: f64[N], d: f64[N]):
+def tsvc_s212(a: f64[N + 1], b: f64[N], c: f64[N], d: f64[N]) -> None:
     for i in range(N):
         a[i] *= c[i]
         b[i] += a[i + 1] * d[i]
 
 
-def tsvc_s221(a: f64[N], b: f64[N], c: f64[N], d: f64[N]):
+def tsvc_s221(a: f64[N], b: f64[N], c: f64[N], d: f64[N]) -> None:
     for i in range(1, N):
         a[i] += c[i] * d[i]
         b[i] = b[i - 1] + a[i] + d[i]
 
 
-def tsvc_s222(a: f64[N], b: f64[N], c: f64[N], e: f64[N]):
+def tsvc_s222(a: f64[N], b: f64[N], c: f64[N], e: f64[N]) -> None:
     for i in range(1, N):
         a[i] += b[i] * c[i]
         e[i] = e[i - 1] * e[i - 1]
         a[i] -= b[i] * c[i]
 
 
-def tsvc_s231(aa: f64[M, M], bb: f64[M, M]):
+def tsvc_s231(aa: f64[M, M], bb: f64[M, M]) -> None:
     for i in range(M):
         for j in range(1, M):
             aa[j, i] = aa[j - 1, i] + bb[j, i]
 
 
-def tsvc_s232(aa: f64[M, M], bb: f64[M, M]):
+def tsvc_s232(aa: f64[M, M], bb: f64[M, M]) -> None:
     for j in range(1, M):
         for i in range(1, j + 1):
             aa[j, i] = aa[j, i - 1] * 0.5 + bb[j, i]
 
 
-def tsvc_s233(aa: f64[M, M], bb: f64[M, M], cc: f64[M, M]):
+def tsvc_s233(aa: f64[M, M], bb: f64[M, M], cc: f64[M, M]) -> None:
     for i in range(1, M):
         for j in range(1, M):
             aa[j, i] = aa[j - 1, i] + cc[j, i]
@@ -458,33 +458,33 @@ def tsvc_s233(aa: f64[M, M], bb: f64[M, M], cc: f64[M, M]):
             bb[j, i] = bb[j, i - 1] + cc[j, i]
 
 
-def tsvc_s235(a: f64[M], b: f64[M], c: f64[M], aa: f64[M, M], bb: f64[M, M]):
+def tsvc_s235(a: f64[M], b: f64[M], c: f64[M], aa: f64[M, M], bb: f64[M, M]) -> None:
     for i in range(M):
         a[i] += b[i] * c[i]
         for j in range(1, M):
             aa[j, i] = aa[j - 1, i] + bb[j, i] * a[i]
 
 
-def tsvc_s241(a: f64[N + 1], b: f64[N], c: f64[N], d: f64[N]):
+def tsvc_s241(a: f64[N + 1], b: f64[N], c: f64[N], d: f64[N]) -> None:
     for i in range(N):
         a[i] = b[i] * c[i] * d[i]
         b[i] = a[i] * a[i + 1] * d[i]
 
 
-def tsvc_s243(a: f64[N + 1], b: f64[N], c: f64[N], d: f64[N], e: f64[N]):
+def tsvc_s243(a: f64[N + 1], b: f64[N], c: f64[N], d: f64[N], e: f64[N]) -> None:
     for i in range(N):
         a[i] = b[i] + c[i] * d[i]
         b[i] = a[i] + d[i] * e[i]
         a[i] = b[i] + a[i + 1] * d[i]
 
 
-def tsvc_s251(a: f64[N], b: f64[N], c: f64[N], d: f64[N]):
+def tsvc_s251(a: f64[N], b: f64[N], c: f64[N], d: f64[N]) -> None:
     for i in range(N):
         s = b[i] + c[i] * d[i]
         a[i] = s * s
 
 
-def tsvc_s252(a: f64[N], b: f64[N], c: f64[N]):
+def tsvc_s252(a: f64[N], b: f64[N], c: f64[N]) -> None:
     t = 0.0
     for i in range(N):
         s = b[i] * c[i]
@@ -492,20 +492,20 @@ def tsvc_s252(a: f64[N], b: f64[N], c: f64[N]):
         t = s
 
 
-def tsvc_s256(a: f64[M], aa: f64[M, M], bb: f64[M, M], d: f64[M]):
+def tsvc_s256(a: f64[M], aa: f64[M, M], bb: f64[M, M], d: f64[M]) -> None:
     for i in range(M):
         for j in range(1, M):
             a[j] = 1.0 - a[j - 1]
             aa[j, i] = a[j] + bb[j, i] * d[j]
 
 
-def tsvc_s271(a: f64[N], b: f64[N], c: f64[N]):
+def tsvc_s271(a: f64[N], b: f64[N], c: f64[N]) -> None:
     for i in range(N):
         if b[i] > 0.0:
             a[i] += b[i] * c[i]
 
 
-def tsvc_s273(a: f64[N], b: f64[N], c: f64[N], d: f64[N], e: f64[N]):
+def tsvc_s273(a: f64[N], b: f64[N], c: f64[N], d: f64[N], e: f64[N]) -> None:
     for i in range(N):
         a[i] += d[i] * e[i]
         if a[i] < 0.0:
@@ -513,7 +513,7 @@ def tsvc_s273(a: f64[N], b: f64[N], c: f64[N], d: f64[N], e: f64[N]):
         c[i] += a[i] * d[i]
 
 
-def tsvc_s274(a: f64[N], b: f64[N], c: f64[N], d: f64[N], e: f64[N]):
+def tsvc_s274(a: f64[N], b: f64[N], c: f64[N], d: f64[N], e: f64[N]) -> None:
     for i in range(N):
         a[i] = c[i] + e[i] * d[i]
         if a[i] > 0.0:
@@ -522,7 +522,7 @@ def tsvc_s274(a: f64[N], b: f64[N], c: f64[N], d: f64[N], e: f64[N]):
             a[i] = d[i] * e[i]
 
 
-def tsvc_s2710(a: f64[N], b: f64[N], c: f64[N], d: f64[N], e: f64[N]):
+def tsvc_s2710(a: f64[N], b: f64[N], c: f64[N], d: f64[N], e: f64[N]) -> None:
     for i in range(N):
         above = a[i] - b[i]
         if above > 0.0:
@@ -533,28 +533,28 @@ def tsvc_s2710(a: f64[N], b: f64[N], c: f64[N], d: f64[N], e: f64[N]):
             c[i] = a[i] + d[i] * d[i]
 
 
-def tsvc_s311(a: f64[N], s: f64[1]):
+def tsvc_s311(a: f64[N], s: f64[1]) -> None:
     sum = 0.0
     for i in range(N):
         sum += a[i]
     s[0] = sum
 
 
-def tsvc_s312(a: f64[N], s: f64[1]):
+def tsvc_s312(a: f64[N], s: f64[1]) -> None:
     product = 1.0
     for i in range(N):
         product *= a[i]
     s[0] = product
 
 
-def tsvc_s314(a: f64[N], s: f64[1]):
+def tsvc_s314(a: f64[N], s: f64[1]) -> None:
     most = a[0]
     for i in range(N):
         most = max(most, a[i])
     s[0] = most
 
 
-def tsvc_s319(a: f64[N], b: f64[N], c: f64[N], d: f64[N], e: f64[N], s: f64[1]):
+def tsvc_s319(a: f64[N], b: f64[N], c: f64[N], d: f64[N], e: f64[N], s: f64[1]) -> None:
     sum = 0.0
     for i in range(N):
         a[i] = c[i] + d[i]
@@ -564,7 +564,7 @@ def tsvc_s319(a: f64[N], b: f64[N], c: f64[N], d: f64[N], e: f64[N], s: f64[1]):
     s[0] = sum
 
 
-def tsvc_s3111(a: f64[N], s: f64[1]):
+def tsvc_s3111(a: f64[N], s: f64[1]) -> None:
     sum = 0.0
     for i in range(N):
         if a[i] > 0.0:
@@ -572,23 +572,23 @@ def tsvc_s3111(a: f64[N], s: f64[1]):
     s[0] = sum
 
 
-def tsvc_s321(a: f64[N], b: f64[N]):
+def tsvc_s321(a: f64[N], b: f64[N]) -> None:
     for i in range(1, N):
         a[i] += a[i - 1] * b[i]
 
 
-def tsvc_s322(a: f64[N], b: f64[N], c: f64[N]):
+def tsvc_s322(a: f64[N], b: f64[N], c: f64[N]) -> None:
     for i in range(2, N):
         a[i] = a[i] + a[i - 1] * b[i] + a[i - 2] * c[i]
 
 
-def tsvc_s323(a: f64[N], b: f64[N], c: f64[N], d: f64[N], e: f64[N]):
+def tsvc_s323(a: f64[N], b: f64[N], c: f64[N], d: f64[N], e: f64[N]) -> None:
     for i in range(1, N):
         a[i] = b[i - 1] + c[i] * d[i]
         b[i] = a[i] + c[i] * e[i]
 
 
-def tsvc_s351(alpha: f64, a: f64[5 * N], b: f64[5 * N]):
+def tsvc_s351(alpha: f64, a: f64[5 * N], b: f64[5 * N]) -> None:
     for i in range(N):
         a[5 * i] += alpha * b[5 * i]
         a[5 * i + 1] += alpha * b[5 * i + 1]
@@ -597,29 +597,29 @@ def tsvc_s351(alpha: f64, a: f64[5 * N], b: f64[5 * N]):
         a[5 * i + 4] += alpha * b[5 * i + 4]
 
 
-def tsvc_s451(a: f64[N], b: f64[N], c: f64[N]):
+def tsvc_s451(a: f64[N], b: f64[N], c: f64[N]) -> None:
     for i in range(N):
         a[i] = sin(b[i]) + cos(c[i])
 
 
-def tsvc_s452(a: f64[N], b: f64[N], c: f64[N]):
+def tsvc_s452(a: f64[N], b: f64[N], c: f64[N]) -> None:
     for i in range(N):
         a[i] = b[i] + c[i] * (i + 1)
 
 
-def tsvc_vpvtv(a: f64[N], b: f64[N], c: f64[N]):
+def tsvc_vpvtv(a: f64[N], b: f64[N], c: f64[N]) -> None:
     for i in range(N):
         a[i] += b[i] * c[i]
 
 
-def tsvc_vdotr(a: f64[N], b: f64[N], s: f64[1]):
+def tsvc_vdotr(a: f64[N], b: f64[N], s: f64[1]) -> None:
     dot = 0.0
     for i in range(N):
         dot += a[i] * b[i]
     s[0] = dot
 
 
-def tsvc_vbor(a: f64[N], b: f64[N], c: f64[N], d: f64[N], e: f64[N], x: f64[N]):
+def tsvc_vbor(a: f64[N], b: f64[N], c: f64[N], d: f64[N], e: f64[N], x: f64[N]) -> None:
     for i in range(N):
         p = b[i] * c[i] + b[i] * d[i] + b[i] * e[i] + c[i] * d[i] + c[i] * e[i] + d[i] * e[i]
         q = a[i] * p + b[i] * c[i] * d[i] + b[i] * c[i] * e[i] + b[i] * d[i] * e[i] + c[i] * d[i] * e[i]
@@ -629,7 +629,7 @@ def tsvc_vbor(a: f64[N], b: f64[N], c: f64[N], d: f64[N], e: f64[N], x: f64[N]):
 # --- other idioms ---
 
 
-def softmax(X: f64[M, M], Y: f64[M, M]):
+def softmax(X: f64[M, M], Y: f64[M, M]) -> None:
     for i in range(M):
         m = X[i, 0]
         for j in range(1, M):
@@ -642,7 +642,7 @@ def softmax(X: f64[M, M], Y: f64[M, M]):
             Y[i, j] /= s
 
 
-def n_body(x: f64[M], y: f64[M], z: f64[M], m: f64[M], ax: f64[M], ay: f64[M], az: f64[M]):
+def n_body(x: f64[M], y: f64[M], z: f64[M], m: f64[M], ax: f64[M], ay: f64[M], az: f64[M]) -> None:
     for i in range(M):
         ax[i] = 0.0
         ay[i] = 0.0
@@ -658,13 +658,13 @@ def n_body(x: f64[M], y: f64[M], z: f64[M], m: f64[M], ax: f64[M], ay: f64[M], a
             az[i] += inverse * dz
 
 
-def transposed(A: f64[M, M], B: f64[M, M]):
+def transposed(A: f64[M, M], B: f64[M, M]) -> None:
     for i in range(M):
         for j in range(M):
             B[j, i] = A[i, j]
 
 
-def floyd(D: f64[M, M]):
+def floyd(D: f64[M, M]) -> None:
     for k in range(M):
         for i in range(M):
             for j in range(M):

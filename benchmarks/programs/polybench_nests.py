@@ -15,7 +15,7 @@ NQ, NR, NP = poly.sizes("NQ NR NP")
 TMAX, TSTEPS, NX, NY = poly.sizes("TMAX TSTEPS NX NY")
 
 
-def correlation(float_n: f64, data: f64[N, M], corr: f64[M, M], mean: f64[M], stddev: f64[M]):
+def correlation(float_n: f64, data: f64[N, M], corr: f64[M, M], mean: f64[M], stddev: f64[M]) -> None:
     eps = 0.1
     for j in range(M):
         mean[j] = 0.0
@@ -43,7 +43,7 @@ def correlation(float_n: f64, data: f64[N, M], corr: f64[M, M], mean: f64[M], st
     corr[M - 1, M - 1] = 1.0
 
 
-def covariance(float_n: f64, data: f64[N, M], cov: f64[M, M], mean: f64[M]):
+def covariance(float_n: f64, data: f64[N, M], cov: f64[M, M], mean: f64[M]) -> None:
     for j in range(M):
         mean[j] = 0.0
         for i in range(N):
@@ -61,7 +61,7 @@ def covariance(float_n: f64, data: f64[N, M], cov: f64[M, M], mean: f64[M]):
             cov[j, i] = cov[i, j]
 
 
-def gemm(alpha: f64, beta: f64, C: f64[NI, NJ], A: f64[NI, NK], B: f64[NK, NJ]):
+def gemm(alpha: f64, beta: f64, C: f64[NI, NJ], A: f64[NI, NK], B: f64[NK, NJ]) -> None:
     for i in range(NI):
         for j in range(NJ):
             C[i, j] *= beta
@@ -70,7 +70,7 @@ def gemm(alpha: f64, beta: f64, C: f64[NI, NJ], A: f64[NI, NK], B: f64[NK, NJ]):
                 C[i, j] += alpha * A[i, k] * B[k, j]
 
 
-def plain_gemm(A: f64[NI, NK], B: f64[NK, NJ], C: f64[NI, NJ]):
+def plain_gemm(A: f64[NI, NK], B: f64[NK, NJ], C: f64[NI, NJ]) -> None:
     """No kernel of the suite: the product alone."""
     for i in range(NI):
         for j in range(NJ):
@@ -81,7 +81,7 @@ def plain_gemm(A: f64[NI, NK], B: f64[NK, NJ], C: f64[NI, NJ]):
 def gemver(
     alpha: f64, beta: f64, A: f64[N, N], u1: f64[N], v1: f64[N], u2: f64[N], v2: f64[N],
     w: f64[N], x: f64[N], y: f64[N], z: f64[N],
-):  # fmt: skip
+) -> None:  # fmt: skip
     for i in range(N):
         for j in range(N):
             A[i, j] = A[i, j] + u1[i] * v1[j] + u2[i] * v2[j]
@@ -95,7 +95,7 @@ def gemver(
             w[i] = w[i] + alpha * A[i, j] * x[j]
 
 
-def gesummv(alpha: f64, beta: f64, A: f64[N, N], B: f64[N, N], tmp: f64[N], x: f64[N], y: f64[N]):
+def gesummv(alpha: f64, beta: f64, A: f64[N, N], B: f64[N, N], tmp: f64[N], x: f64[N], y: f64[N]) -> None:
     for i in range(N):
         tmp[i] = 0.0
         y[i] = 0.0
@@ -105,7 +105,7 @@ def gesummv(alpha: f64, beta: f64, A: f64[N, N], B: f64[N, N], tmp: f64[N], x: f
         y[i] = alpha * tmp[i] + beta * y[i]
 
 
-def symm(alpha: f64, beta: f64, C: f64[M, N], A: f64[M, M], B: f64[M, N]):
+def symm(alpha: f64, beta: f64, C: f64[M, N], A: f64[M, M], B: f64[M, N]) -> None:
     for i in range(M):
         for j in range(N):
             temp2 = 0.0
@@ -115,7 +115,7 @@ def symm(alpha: f64, beta: f64, C: f64[M, N], A: f64[M, M], B: f64[M, N]):
             C[i, j] = beta * C[i, j] + alpha * B[i, j] * A[i, i] + alpha * temp2
 
 
-def syr2k(alpha: f64, beta: f64, C: f64[N, N], A: f64[N, M], B: f64[N, M]):
+def syr2k(alpha: f64, beta: f64, C: f64[N, N], A: f64[N, M], B: f64[N, M]) -> None:
     for i in range(N):
         for j in range(i + 1):
             C[i, j] *= beta
@@ -124,7 +124,7 @@ def syr2k(alpha: f64, beta: f64, C: f64[N, N], A: f64[N, M], B: f64[N, M]):
                 C[i, j] += A[j, k] * alpha * B[i, k] + B[j, k] * alpha * A[i, k]
 
 
-def syrk(alpha: f64, beta: f64, C: f64[N, N], A: f64[N, M]):
+def syrk(alpha: f64, beta: f64, C: f64[N, N], A: f64[N, M]) -> None:
     for i in range(N):
         for j in range(i + 1):
             C[i, j] *= beta
@@ -133,7 +133,7 @@ def syrk(alpha: f64, beta: f64, C: f64[N, N], A: f64[N, M]):
                 C[i, j] += alpha * A[i, k] * A[j, k]
 
 
-def trmm(alpha: f64, A: f64[M, M], B: f64[M, N]):
+def trmm(alpha: f64, A: f64[M, M], B: f64[M, N]) -> None:
     for i in range(M):
         for j in range(N):
             for k in range(i + 1, M):
@@ -143,7 +143,7 @@ def trmm(alpha: f64, A: f64[M, M], B: f64[M, N]):
 
 def two_mm(
     alpha: f64, beta: f64, tmp: f64[NI, NJ], A: f64[NI, NK], B: f64[NK, NJ], C: f64[NJ, NL], D: f64[NI, NL]
-):  # fmt: skip
+) -> None:  # fmt: skip
     for i in range(NI):
         for j in range(NJ):
             tmp[i, j] = 0.0
@@ -158,7 +158,7 @@ def two_mm(
 
 def three_mm(
     E: f64[NI, NJ], A: f64[NI, NK], B: f64[NK, NJ], F: f64[NJ, NL], C: f64[NJ, NM], D: f64[NM, NL], G: f64[NI, NL]
-):  # fmt: skip
+) -> None:  # fmt: skip
     for i in range(NI):
         for j in range(NJ):
             E[i, j] = 0.0
@@ -176,7 +176,7 @@ def three_mm(
                 G[i, j] += E[i, k] * F[k, j]
 
 
-def atax(A: f64[M, N], x: f64[N], y: f64[N], tmp: f64[M]):
+def atax(A: f64[M, N], x: f64[N], y: f64[N], tmp: f64[M]) -> None:
     for i in range(N):
         y[i] = 0.0
     for i in range(M):
@@ -187,7 +187,7 @@ def atax(A: f64[M, N], x: f64[N], y: f64[N], tmp: f64[M]):
             y[j] = y[j] + A[i, j] * tmp[i]
 
 
-def bicg(A: f64[N, M], s: f64[M], q: f64[N], p: f64[M], r: f64[N]):
+def bicg(A: f64[N, M], s: f64[M], q: f64[N], p: f64[M], r: f64[N]) -> None:
     for i in range(M):
         s[i] = 0.0
     for i in range(N):
@@ -197,7 +197,7 @@ def bicg(A: f64[N, M], s: f64[M], q: f64[N], p: f64[M], r: f64[N]):
             q[i] = q[i] + A[i, j] * p[j]
 
 
-def doitgen(A: f64[NR, NQ, NP], C4: f64[NP, NP], sum: f64[NP]):
+def doitgen(A: f64[NR, NQ, NP], C4: f64[NP, NP], sum: f64[NP]) -> None:
     for r in range(NR):
         for q in range(NQ):
             for p in range(NP):
@@ -208,7 +208,7 @@ def doitgen(A: f64[NR, NQ, NP], C4: f64[NP, NP], sum: f64[NP]):
                 A[r, q, p] = sum[p]
 
 
-def mvt(x1: f64[N], x2: f64[N], y_1: f64[N], y_2: f64[N], A: f64[N, N]):
+def mvt(x1: f64[N], x2: f64[N], y_1: f64[N], y_2: f64[N], A: f64[N, N]) -> None:
     for i in range(N):
         for j in range(N):
             x1[i] = x1[i] + A[i, j] * y_1[j]
@@ -217,7 +217,7 @@ def mvt(x1: f64[N], x2: f64[N], y_1: f64[N], y_2: f64[N], A: f64[N, N]):
             x2[i] = x2[i] + A[j, i] * y_2[j]
 
 
-def cholesky(A: f64[N, N]):
+def cholesky(A: f64[N, N]) -> None:
     for i in range(N):
         for j in range(i):
             for k in range(j):
@@ -228,7 +228,7 @@ def cholesky(A: f64[N, N]):
         A[i, i] = sqrt(A[i, i])
 
 
-def durbin(r: f64[N], y: f64[N]):
+def durbin(r: f64[N], y: f64[N]) -> None:
     z: f64[N]
     y[0] = -r[0]
     beta = 1.0
@@ -246,7 +246,7 @@ def durbin(r: f64[N], y: f64[N]):
         y[k] = alpha
 
 
-def gramschmidt(A: f64[M, N], R: f64[N, N], Q: f64[M, N]):
+def gramschmidt(A: f64[M, N], R: f64[N, N], Q: f64[M, N]) -> None:
     for k in range(N):
         nrm = 0.0
         for i in range(M):
@@ -262,7 +262,7 @@ def gramschmidt(A: f64[M, N], R: f64[N, N], Q: f64[M, N]):
                 A[i, j] = A[i, j] - Q[i, k] * R[k, j]
 
 
-def lu(A: f64[N, N]):
+def lu(A: f64[N, N]) -> None:
     for i in range(N):
         for j in range(i):
             for k in range(j):
@@ -273,7 +273,7 @@ def lu(A: f64[N, N]):
                 A[i, j] -= A[i, k] * A[k, j]
 
 
-def ludcmp(A: f64[N, N], b: f64[N], x: f64[N], y: f64[N]):
+def ludcmp(A: f64[N, N], b: f64[N], x: f64[N], y: f64[N]) -> None:
     for i in range(N):
         for j in range(i):
             w = A[i, j]
@@ -297,7 +297,7 @@ def ludcmp(A: f64[N, N], b: f64[N], x: f64[N], y: f64[N]):
         x[i] = w / A[i, i]
 
 
-def trisolv(L: f64[N, N], x: f64[N], b: f64[N]):
+def trisolv(L: f64[N, N], x: f64[N], b: f64[N]) -> None:
     for i in range(N):
         x[i] = b[i]
         for j in range(i):
@@ -305,7 +305,7 @@ def trisolv(L: f64[N, N], x: f64[N], b: f64[N]):
         x[i] = x[i] / L[i, i]
 
 
-def deriche(alpha: f64, imgIn: f64[W, H], imgOut: f64[W, H], y1: f64[W, H], y2: f64[W, H]):
+def deriche(alpha: f64, imgIn: f64[W, H], imgOut: f64[W, H], y1: f64[W, H], y2: f64[W, H]) -> None:
     k = (1.0 - exp(-alpha)) * (1.0 - exp(-alpha)) / (1.0 + 2.0 * alpha * exp(-alpha) - exp(2.0 * alpha))
     a1 = k
     a5 = k
@@ -365,14 +365,14 @@ def deriche(alpha: f64, imgIn: f64[W, H], imgOut: f64[W, H], y1: f64[W, H], y2: 
             imgOut[i, j] = y1[i, j] + y2[i, j]
 
 
-def floyd_warshall(path: i32[N, N]):
+def floyd_warshall(path: i32[N, N]) -> None:
     for k in range(N):
         for i in range(N):
             for j in range(N):
                 path[i, j] = min(path[i, j], path[i, k] + path[k, j])
 
 
-def nussinov(seq: i8[N], table: i32[N, N]):
+def nussinov(seq: i8[N], table: i32[N, N]) -> None:
     for i in range(N - 1, -1, -1):
         for j in range(i + 1, N):
             if j - 1 >= 0:
@@ -388,7 +388,7 @@ def nussinov(seq: i8[N], table: i32[N, N]):
                 table[i, j] = max(table[i, j], table[i, k] + table[k + 1, j])
 
 
-def adi(u: f64[N, N], v: f64[N, N], p: f64[N, N], q: f64[N, N]):
+def adi(u: f64[N, N], v: f64[N, N], p: f64[N, N], q: f64[N, N]) -> None:
     DX = 1.0 / N
     DY = 1.0 / N
     DT = 1.0 / TSTEPS
@@ -425,7 +425,7 @@ def adi(u: f64[N, N], v: f64[N, N], p: f64[N, N], q: f64[N, N]):
                 u[i, j] = p[i, j] * u[i, j + 1] + q[i, j]
 
 
-def fdtd_2d(ex: f64[NX, NY], ey: f64[NX, NY], hz: f64[NX, NY], fict: f64[TMAX]):
+def fdtd_2d(ex: f64[NX, NY], ey: f64[NX, NY], hz: f64[NX, NY], fict: f64[TMAX]) -> None:
     for t in range(TMAX):
         for j in range(NY):
             ey[0, j] = fict[t]
@@ -440,7 +440,7 @@ def fdtd_2d(ex: f64[NX, NY], ey: f64[NX, NY], hz: f64[NX, NY], fict: f64[TMAX]):
                 hz[i, j] = hz[i, j] - 0.7 * (ex[i, j + 1] - ex[i, j] + ey[i + 1, j] - ey[i, j])
 
 
-def heat_3d(A: f64[N, N, N], B: f64[N, N, N]):
+def heat_3d(A: f64[N, N, N], B: f64[N, N, N]) -> None:
     for _t in range(1, TSTEPS + 1):
         for i in range(1, N - 1):
             for j in range(1, N - 1):
@@ -462,7 +462,7 @@ def heat_3d(A: f64[N, N, N], B: f64[N, N, N]):
                     )
 
 
-def jacobi_1d(A: f64[N], B: f64[N]):
+def jacobi_1d(A: f64[N], B: f64[N]) -> None:
     for _t in range(TSTEPS):
         for i in range(1, N - 1):
             B[i] = 0.33333 * (A[i - 1] + A[i] + A[i + 1])
@@ -470,7 +470,7 @@ def jacobi_1d(A: f64[N], B: f64[N]):
             A[i] = 0.33333 * (B[i - 1] + B[i] + B[i + 1])
 
 
-def jacobi_2d(A: f64[N, N], B: f64[N, N]):
+def jacobi_2d(A: f64[N, N], B: f64[N, N]) -> None:
     for _t in range(TSTEPS):
         for i in range(1, N - 1):
             for j in range(1, N - 1):
@@ -480,7 +480,7 @@ def jacobi_2d(A: f64[N, N], B: f64[N, N]):
                 A[i, j] = 0.2 * (B[i, j] + B[i, j - 1] + B[i, j + 1] + B[i + 1, j] + B[i - 1, j])
 
 
-def seidel_2d(A: f64[N, N]):
+def seidel_2d(A: f64[N, N]) -> None:
     for _t in range(TSTEPS):
         for i in range(1, N - 1):
             for j in range(1, N - 1):

@@ -10,8 +10,8 @@ from benchmarks.programs.line import BASELINE, ProgramLine
 from benchmarks.report import UNRELIABLE, notes
 from benchmarks.runner import ContenderTiming
 from benchmarks.search.report import aligned
-from benchmarks.stats import geometric_mean
-from poly.machine.text import size_text
+from poly.machine.topology import size_text
+from poly.timing.summary import geometric_mean
 
 HEAD = ("", "threads", "ms", f"{BASELINE} ms", "best peer", "ms", "ratio", "±%", f"of {BASELINE}", "% GEMM",
         "% bound", "workspace", "built in s")  # fmt: skip

@@ -8,8 +8,8 @@ from statistics import median
 from time import process_time
 
 from benchmarks.search.scores import FEW, SHARE, Score
-from benchmarks.stats import geometric_mean
 from poly.autoschedule.spaces.space import Space
+from poly.timing.summary import geometric_mean
 
 
 @dataclass(frozen=True)

@@ -6,20 +6,20 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.plot import GRID, INK, QUIET, STYLE
 from benchmarks.search.figures import mean
 from benchmarks.search.runs import SearchRun
 from benchmarks.search.scores import Score
-from poly.explanation.plot import save
+from poly.pictures.files import save, settled
+from poly.pictures.style import INK, QUIET, light
 
 COLOURS = {
-    "droplet": "#e4572e",
-    "raindrop": "#4c78a8",
-    "annealing": "#b279a2",
-    "evolution": "#54a24b",
-    "random": "#9d9da1",
-    "droplet-origin": "#eeca3b",
-    "model": "#72b7b2",
+    "droplet": "orange",
+    "raindrop": "blue",
+    "annealing": "purple",
+    "evolution": "green",
+    "random": "grey",
+    "droplet-origin": "yellow",
+    "model": "teal",
 }
 """Colours of strategies, in the order of the legend; any other, such as one that a user added, is dark."""
 LEFT_OUT = {"exhaustive", "model"}
@@ -35,33 +35,31 @@ Curve = Sequence[tuple[float, float, float, float]]
 
 def draw(scores: Sequence[Score], path: Path) -> None:
     """Draw the runs of all strategies on all problems; the file's suffix selects the format."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot, ticker
+    settled()
+    from matplotlib import ticker
+    from matplotlib.figure import Figure
 
     names = [name for name in scores[0].runs if name not in LEFT_OUT]
     names.sort(key=lambda name: list(COLOURS).index(name) if name in COLOURS else len(COLOURS))
-    with pyplot.rc_context(STYLE):
-        figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.8), sharey=True)
-        for name in names:
-            colour = COLOURS.get(name, INK)
-            _line(left, by_measurements(scores, name), colour, name)
-            _line(right, by_seconds(scores, name), colour, name)
-        _dress(left, "measurements", "speed, relative to the best of the space")
-        _dress(right, "seconds, compiler and timing", "")
-        left.set_xlim(1, max(run.measurements for s in scores for name in names for run in s.runs[name].runs))
-        right.set_xscale("log")
-        right.xaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
-        right.xaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
-        right.xaxis.set_minor_locator(ticker.NullLocator())
-        figure.suptitle("How fast a search finds the best schedule", x=0.01, ha="left", fontsize=15, weight="bold")
-        figure.text(0.01, 0.895, caption(scores), fontsize=8.5, color=QUIET)
-        handles, labels = left.get_legend_handles_labels()
-        figure.legend(handles, labels, loc="lower center", ncols=len(names), frameon=False, fontsize=10)
-        figure.subplots_adjust(left=0.06, right=0.985, top=0.84, bottom=0.2, wspace=0.05)
-        save(figure, path, dpi=160)
-        pyplot.close(figure)
+    figure = Figure(figsize=(11, 4.8))
+    left, right = figure.subplots(1, 2, sharey=True)
+    for name in names:
+        colour = light(COLOURS.get(name, "ink"))
+        _line(left, by_measurements(scores, name), colour, name)
+        _line(right, by_seconds(scores, name), colour, name)
+    _dress(left, "measurements", "speed, relative to the best of the space")
+    _dress(right, "seconds, compiler and timing", "")
+    left.set_xlim(1, max(run.measurements for s in scores for name in names for run in s.runs[name].runs))
+    right.set_xscale("log")
+    right.xaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+    right.xaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
+    right.xaxis.set_minor_locator(ticker.NullLocator())
+    figure.text(0.01, 0.94, "How fast a search finds the best schedule", fontsize=15, weight="bold")
+    figure.text(0.01, 0.895, caption(scores), fontsize=8.5, color=QUIET)
+    handles, labels = left.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="lower center", ncols=len(names), fontsize=10)
+    figure.subplots_adjust(left=0.065, right=0.985, top=0.82, bottom=0.2, wspace=0.05)
+    save(figure, path)
 
 
 def by_measurements(scores: Sequence[Score], name: str) -> Curve:
@@ -119,11 +117,10 @@ def _dress(axis: Any, across: str, upwards: str) -> None:
     axis.set_xlabel(across)
     axis.set_ylabel(upwards)
     axis.axhline(1, color=INK, linewidth=1.1, linestyle=(0, (4, 3)), zorder=1)
-    axis.grid(color=GRID, linewidth=0.8)
-    axis.set_axisbelow(True)
-    axis.tick_params(length=0)
-    for side in ("top", "right", "left"):
-        axis.spines[side].set_visible(False)
+    axis.annotate(
+        "the best schedule", (1, 1), (-3, 3), ("axes fraction", "data"), "offset points", ha="right", fontsize=8
+    )
+    axis.grid()
 
 
 def caption(scores: Sequence[Score]) -> str:

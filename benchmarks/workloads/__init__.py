@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from benchmarks.case import Case
 from benchmarks.workloads import bandwidth, cold, conv2d, einsum, gemm, stencil
@@ -19,9 +19,9 @@ WORKLOADS: Mapping[str, Callable[[DType], Iterator[Case]]] = {
 """The functions that yield a workload's cases, by its name."""
 
 
-def selected(workload: str, dtype: str | None, quick: bool, only: str) -> Iterator[Case]:
-    """The cases of a workload whose size contains a text, of one scalar type or of all, the quick ones or all."""
+def selected(workload: str, dtype: str | None, quick: bool, only: Collection[str] | None = None) -> Iterator[Case]:
+    """The cases of a workload, of some sizes or of all, of one scalar type or of all, the quick ones or all."""
     for name in [dtype] if dtype else ["f32", "f64"]:
         for case in WORKLOADS[workload](DTYPES[name]):
-            if only in case.size and (case.quick or not quick):
+            if (only is None or case.size in only) and (case.quick or not quick):
                 yield case

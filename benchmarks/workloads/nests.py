@@ -1,7 +1,10 @@
-"""The plain loops that poly compiles. Each function makes the nest for one scalar type."""
-# mypy: disable-error-code="valid-type"
+"""The plain loops that poly compiles. Each function makes the nest for one scalar type.
+
+To a type checker, only a name that can be anything is a type here, so the scalar type is declared as `Any`.
+"""
 
 from collections.abc import Callable
+from math import exp
 from typing import Any
 
 import poly
@@ -15,9 +18,9 @@ def make(name: str, dtype: DType) -> Any:
     return NESTS[name](dtype)
 
 
-def gemm_nn(dtype: DType) -> Any:
+def gemm_nn(dtype: Any) -> Any:
     @poly.nest
-    def gemm(A: dtype[M, K], B: dtype[K, N], C: dtype[M, N]):
+    def gemm(A: dtype[M, K], B: dtype[K, N], C: dtype[M, N]) -> None:
         for i in range(M):
             for j in range(N):
                 for k in range(K):
@@ -26,9 +29,9 @@ def gemm_nn(dtype: DType) -> Any:
     return gemm
 
 
-def gemm_nt(dtype: DType) -> Any:
+def gemm_nt(dtype: Any) -> Any:
     @poly.nest
-    def gemm(A: dtype[M, K], B: dtype[N, K], C: dtype[M, N]):
+    def gemm(A: dtype[M, K], B: dtype[N, K], C: dtype[M, N]) -> None:
         for i in range(M):
             for j in range(N):
                 for k in range(K):
@@ -37,9 +40,9 @@ def gemm_nt(dtype: DType) -> Any:
     return gemm
 
 
-def gemm_tn(dtype: DType) -> Any:
+def gemm_tn(dtype: Any) -> Any:
     @poly.nest
-    def gemm(A: dtype[K, M], B: dtype[K, N], C: dtype[M, N]):
+    def gemm(A: dtype[K, M], B: dtype[K, N], C: dtype[M, N]) -> None:
         for i in range(M):
             for j in range(N):
                 for k in range(K):
@@ -48,9 +51,9 @@ def gemm_tn(dtype: DType) -> Any:
     return gemm
 
 
-def gemm_tt(dtype: DType) -> Any:
+def gemm_tt(dtype: Any) -> Any:
     @poly.nest
-    def gemm(A: dtype[K, M], B: dtype[N, K], C: dtype[M, N]):
+    def gemm(A: dtype[K, M], B: dtype[N, K], C: dtype[M, N]) -> None:
         for i in range(M):
             for j in range(N):
                 for k in range(K):
@@ -59,9 +62,9 @@ def gemm_tt(dtype: DType) -> Any:
     return gemm
 
 
-def gemm_batched(dtype: DType) -> Any:
+def gemm_batched(dtype: Any) -> Any:
     @poly.nest
-    def gemm(X: dtype[B, M, K], Y: dtype[B, K, N], Z: dtype[B, M, N]):
+    def gemm(X: dtype[B, M, K], Y: dtype[B, K, N], Z: dtype[B, M, N]) -> None:
         for b in range(B):
             for i in range(M):
                 for j in range(N):
@@ -71,9 +74,9 @@ def gemm_batched(dtype: DType) -> Any:
     return gemm
 
 
-def gemv(dtype: DType) -> Any:
+def gemv(dtype: Any) -> Any:
     @poly.nest
-    def gemv(A: dtype[M, K], x: dtype[K], y: dtype[M]):
+    def gemv(A: dtype[M, K], x: dtype[K], y: dtype[M]) -> None:
         for i in range(M):
             for k in range(K):
                 y[i] += A[i, k] * x[k]
@@ -81,9 +84,9 @@ def gemv(dtype: DType) -> Any:
     return gemv
 
 
-def softmax(dtype: DType) -> Any:
+def softmax(dtype: Any) -> Any:
     @poly.nest
-    def softmax(X: dtype[M, N], Y: dtype[M, N]):
+    def softmax(X: dtype[M, N], Y: dtype[M, N]) -> None:
         for i in range(M):
             m = X[i, 0]
             for j in range(1, N):
@@ -98,9 +101,9 @@ def softmax(dtype: DType) -> Any:
     return softmax
 
 
-def conv2d_nchw_1(dtype: DType) -> Any:
+def conv2d_nchw_1(dtype: Any) -> Any:
     @poly.nest
-    def conv2d(X: dtype[N, C, P + R - 1, Q + S - 1], W: dtype[K, C, R, S], Y: dtype[N, K, P, Q]):
+    def conv2d(X: dtype[N, C, P + R - 1, Q + S - 1], W: dtype[K, C, R, S], Y: dtype[N, K, P, Q]) -> None:
         for n in range(N):
             for k in range(K):
                 for p in range(P):
@@ -113,9 +116,9 @@ def conv2d_nchw_1(dtype: DType) -> Any:
     return conv2d
 
 
-def conv2d_nchw_2(dtype: DType) -> Any:
+def conv2d_nchw_2(dtype: Any) -> Any:
     @poly.nest
-    def conv2d(X: dtype[N, C, 2 * P + R - 2, 2 * Q + S - 2], W: dtype[K, C, R, S], Y: dtype[N, K, P, Q]):
+    def conv2d(X: dtype[N, C, 2 * P + R - 2, 2 * Q + S - 2], W: dtype[K, C, R, S], Y: dtype[N, K, P, Q]) -> None:
         for n in range(N):
             for k in range(K):
                 for p in range(P):
@@ -128,9 +131,9 @@ def conv2d_nchw_2(dtype: DType) -> Any:
     return conv2d
 
 
-def conv2d_nhwc_1(dtype: DType) -> Any:
+def conv2d_nhwc_1(dtype: Any) -> Any:
     @poly.nest
-    def conv2d(X: dtype[N, P + R - 1, Q + S - 1, C], W: dtype[R, S, C, K], Y: dtype[N, P, Q, K]):
+    def conv2d(X: dtype[N, P + R - 1, Q + S - 1, C], W: dtype[R, S, C, K], Y: dtype[N, P, Q, K]) -> None:
         for n in range(N):
             for p in range(P):
                 for q in range(Q):
@@ -143,9 +146,9 @@ def conv2d_nhwc_1(dtype: DType) -> Any:
     return conv2d
 
 
-def conv2d_nhwc_2(dtype: DType) -> Any:
+def conv2d_nhwc_2(dtype: Any) -> Any:
     @poly.nest
-    def conv2d(X: dtype[N, 2 * P + R - 2, 2 * Q + S - 2, C], W: dtype[R, S, C, K], Y: dtype[N, P, Q, K]):
+    def conv2d(X: dtype[N, 2 * P + R - 2, 2 * Q + S - 2, C], W: dtype[R, S, C, K], Y: dtype[N, P, Q, K]) -> None:
         for n in range(N):
             for p in range(P):
                 for q in range(Q):
@@ -158,9 +161,9 @@ def conv2d_nhwc_2(dtype: DType) -> Any:
     return conv2d
 
 
-def jacobi_2d(dtype: DType) -> Any:
+def jacobi_2d(dtype: Any) -> Any:
     @poly.nest
-    def jacobi(A: dtype[N, N], B: dtype[N, N]):
+    def jacobi(A: dtype[N, N], B: dtype[N, N]) -> None:
         for _t in range(T):
             for i in range(1, N - 1):
                 for j in range(1, N - 1):
@@ -172,9 +175,9 @@ def jacobi_2d(dtype: DType) -> Any:
     return jacobi
 
 
-def heat_3d(dtype: DType) -> Any:
+def heat_3d(dtype: Any) -> Any:
     @poly.nest
-    def heat(A: dtype[N, N, N], B: dtype[N, N, N]):
+    def heat(A: dtype[N, N, N], B: dtype[N, N, N]) -> None:
         for _t in range(T):
             for i in range(1, N - 1):
                 for j in range(1, N - 1):
@@ -198,9 +201,9 @@ def heat_3d(dtype: DType) -> Any:
     return heat
 
 
-def seidel_2d(dtype: DType) -> Any:
+def seidel_2d(dtype: Any) -> Any:
     @poly.nest
-    def seidel(A: dtype[N, N]):
+    def seidel(A: dtype[N, N]) -> None:
         for _t in range(T):
             for i in range(1, N - 1):
                 for j in range(1, N - 1):
@@ -219,9 +222,9 @@ def seidel_2d(dtype: DType) -> Any:
     return seidel
 
 
-def trsv(dtype: DType) -> Any:
+def trsv(dtype: Any) -> Any:
     @poly.nest
-    def solve(L: dtype[N, N], x: dtype[N]):
+    def solve(L: dtype[N, N], x: dtype[N]) -> None:
         for i in range(N):
             for j in range(i):
                 x[i] -= L[i, j] * x[j]
@@ -230,9 +233,9 @@ def trsv(dtype: DType) -> Any:
     return solve
 
 
-def trsm(dtype: DType) -> Any:
+def trsm(dtype: Any) -> Any:
     @poly.nest
-    def solve(L: dtype[N, N], X: dtype[N, M]):
+    def solve(L: dtype[N, N], X: dtype[N, M]) -> None:
         for i in range(N):
             for j in range(i):
                 for k in range(M):

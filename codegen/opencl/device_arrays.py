@@ -45,9 +45,11 @@ def check_alike(signature: Signature, bound: Values) -> list[Any]:
     there = [name for name, value in arrays.items() if isinstance(value, kind)]
     here = [name for name in arrays if name not in there]
     if there and here:
+        first = next(buffer for buffer in signature.arrays if buffer.name in here)
+        remedy = _by_copy(first, f"pyopencl.array.to_device(queue, {first.name})", "[...] = work.get()")
         raise ArgumentError(
             f"{', '.join(there)} on the device, and {', '.join(here)} on the host: give all arrays as NumPy's or all "
-            f"as pyopencl's. Remedy: pyopencl.array.to_device(queue, {here[0]}), or {there[0]}.get()"
+            f"as pyopencl's. {remedy}"
         )
     return [arrays[name] for name in there]
 
@@ -86,7 +88,7 @@ def memory(buffer: Buffer, array: Any, alignment: int) -> Any:
     if not hasattr(base, "get_sub_region") or offset % alignment:
         raise ArgumentError(
             f"{buffer.name} begins {offset} bytes into its buffer, and a part of a buffer on this device begins at a "
-            f"multiple of {alignment}. Remedy: {buffer.name}.copy()"
+            f"multiple of {alignment}. {_by_copy(buffer, f'{buffer.name}.copy()')}"
         )
     return base.get_sub_region(offset, array.nbytes)
 
@@ -114,11 +116,17 @@ def _whole(array: Any) -> tuple[Any, int]:
 
 def _check_dense(buffer: Buffer, array: Any) -> None:
     if array.size and not array.flags.c_contiguous:
-        raise ArgumentError(
-            f"{buffer.name} is not contiguous: shape {array.shape}, strides {array.strides} bytes; expected "
-            f"{describe(buffer)}, row by row. Remedy: make a dense one, "
-            f"pyopencl.array.to_device(queue, np.ascontiguousarray(…))"
-        )
+        problem = f"{buffer.name} is not contiguous: shape {array.shape}, strides {array.strides} bytes"
+        dense = f"pyopencl.array.empty(queue, {array.shape}, np.{buffer.dtype.numpy_name})"
+        remedy = f"Remedy: make it dense from the beginning, {dense}, as pyopencl copies no array with gaps"
+        raise ArgumentError(f"{problem}; expected {describe(buffer)}, row by row. {remedy}")
+
+
+def _by_copy(buffer: Buffer, copy: str, back: str = "[:] = work") -> str:
+    """The remedy by a copy of an array, which is copied back if the kernel writes it."""
+    if buffer.kind == "in":
+        return f"Remedy: {copy}"
+    return f"Remedy: work = {copy}, and copy it back after the call: {buffer.name}{back}"
 
 
 def _addresses(arrays: Sequence[Any]) -> dict[int, int]:

@@ -41,26 +41,43 @@ class Contraction:
 
 def recognise(nest: Nest, statement: Statement) -> Contraction | None:
     """The statement as a contraction; None if it is not one, or if its sums must keep their order."""
-    found = formed(nest, statement)
-    return None if found is None or feeds_itself(nest, statement) else found
+    found = recognised(nest, statement)
+    return found if isinstance(found, Contraction) else None
+
+
+def recognised(nest: Nest, statement: Statement) -> Contraction | str:
+    """The same, or the first condition of a contraction that the statement does not meet."""
+    found = _formed(nest, statement)
+    if isinstance(found, Contraction) and feeds_itself(nest, statement):
+        return f"an iteration of it reads what another one has written to {statement.target.array}"
+    return found
 
 
 def formed(nest: Nest, statement: Statement) -> Contraction | None:
     """The same for a statement whose instances may depend on each other, as long as no tile has two that do."""
-    if statement.op != "+" or not nest.reassociate:
-        return None
+    found = _formed(nest, statement)
+    return found if isinstance(found, Contraction) else None
+
+
+def _formed(nest: Nest, statement: Statement) -> Contraction | str:
+    if statement.op != "+":
+        return "it is no sum of the form C[…] += A[…] * B[…]"
+    if not nest.reassociate:
+        return "its sums must keep their order: the nest says reassociate=False"
     factors = _factors(statement.expr)
     operands = [f for f in factors if isinstance(f, Load) and f.indices]
     others = [f for f in factors if not (isinstance(f, Load) and f.indices)]
     if len(operands) != 2:
-        return None
+        return f"it adds a product with {len(operands)} elements of arrays, and must add one with 2"
     if not all(index.is_affine for load in (statement.target, *operands) for index in load.indices):
-        return None
+        return "an index is not affine"
     if any(not _is_scalar(nest, f) for f in others):
-        return None
+        return "a factor beside the two elements is neither a constant nor a number that the caller passes"
     dtypes = {nest.array(load.array).dtype for load in (statement.target, *operands)}
-    if len(dtypes) != 1 or not next(iter(dtypes)).is_float:
-        return None
+    if len(dtypes) != 1:
+        return f"its arrays have several types, {', '.join(sorted(dtype.name for dtype in dtypes))}"
+    if not next(iter(dtypes)).is_float:
+        return f"there is none for {next(iter(dtypes)).name}"
     return _oriented(nest, _with_roles(statement, operands[0], operands[1], _product(others)))
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
@@ -29,6 +29,7 @@ from typing import Literal
 import islpy as isl
 
 from codegen.expr import Load, loads
+from poly.display import Block, Cells, Displayed, Text
 from poly.errors import CostWarning
 from poly.ir.budget import TooCostly, limited, printed
 from poly.ir.guards import without_conditions
@@ -38,8 +39,8 @@ from poly.ir.paths import times
 Kind = Literal["flow", "anti", "output"]
 
 
-@dataclass(frozen=True)
-class Dependence:
+@dataclass(frozen=True, repr=False)
+class Dependence(Displayed):
     """`relation`: `{ source[...] -> sink[...] }`, from each instance to those that must run after it."""
 
     kind: Kind
@@ -55,14 +56,21 @@ class Dependence:
         return constant_distance(self.relation) if self.source == self.sink else None
 
     def __str__(self) -> str:
+        label, relation, distance = self.cells()
+        return f"{label}: {relation}" + (f"  distance {distance}" if distance else "")
+
+    def cells(self) -> tuple[str, str, str]:
+        """Its kind and array, its relation, and its distance or an empty text."""
         label = f"{self.kind} on {self.array}" + (" (reduction)" if self.reduction else "")
         relation = "{" + printed(self.relation).partition("{")[2]
-        distance = "" if self.distance is None else f"  distance {vector(self.distance)}"
-        return f"{label}: {relation}{distance}"
+        return label, relation, "" if self.distance is None else vector(self.distance)
+
+    def _title(self) -> str:
+        return f"{self.kind} dependence on {self.array}, {self.source} to {self.sink}"
 
 
-@dataclass(frozen=True)
-class Dependences:
+@dataclass(frozen=True, repr=False)
+class Dependences(Displayed):
     """All dependences of a nest.
 
     `races` relates, for each array and reduction, every two different updates of one element, in both directions: a
@@ -89,6 +97,17 @@ class Dependences:
     def __str__(self) -> str:
         lines = [*map(str, self.items)] or ["no dependences"]
         return "\n".join([*lines, *[f"# {ROUGH}"] * self.rough])
+
+    def _title(self) -> str:
+        return f"{len(self) or 'no'} dependence{'s' if len(self) != 1 else ''}"
+
+    def _parts(self) -> Iterable[Block]:
+        if self.items:
+            yield Cells(
+                [d.cells() for d in self.items], ("dependence", "from each instance to those after it", "distance")
+            )
+        if self.rough:
+            yield Text(ROUGH)
 
 
 EXACT = 300_000

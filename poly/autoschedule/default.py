@@ -67,11 +67,11 @@ def _chosen(nest: Nest, target: Target) -> Form:
     made = contracted(nest, target)
     if not made.steps:
         return usual_loops(nest, target)
-    kernels, expected = Form.fixed(KERNELS, made), _expected(made, target)
+    kernels, expected = Form.fixed(KERNELS, made), expectation(made, target)
     if expected.seconds <= PLAIN_STEP * expected.least / target.threads:
         return kernels
     plain = usual_loops(nest, target)
-    return plain if _expected(plain.tried, target).seconds < expected.seconds else kernels
+    return plain if expectation(plain.tried, target).seconds < expected.seconds else kernels
 
 
 KERNELS = (("microkernels", "by the model"),)
@@ -88,7 +88,7 @@ class Expected(NamedTuple):
     least: float
 
 
-def _expected(made: Schedule, target: Target) -> Expected:
+def expectation(made: Schedule, target: Target) -> Expected:
     """What the model expects of a schedule, with open sizes at assumed values."""
     parts = usual_parts(made, target)
     vectors = ((one, one.instances / target.isa.lanes(one.dtype)) for one in parts.computed)

@@ -12,6 +12,7 @@ from poly.autoschedule.rules.form import always, with_known_sizes
 from poly.autoschedule.rules.gpu.contraction import group_structure
 from poly.autoschedule.rules.gpu.mapped import gpu_loop_structures
 from poly.autoschedule.rules.microkernels import contraction_family
+from poly.autoschedule.rules.own import own_forms
 from poly.autoschedule.spaces.space import Family, Point, Space, Structure
 from poly.checks import checked_flag, checked_sizes
 from poly.ir.budget import CALL, limited
@@ -20,6 +21,7 @@ from poly.machine.target import parse
 from poly.model.core import Target
 from poly.model.gpu_loops import gpu_loop_cost
 from poly.model.host import caches, rates
+from poly.names import check_sizes_meant
 
 
 @limited(CALL)
@@ -44,6 +46,7 @@ def space(
         ArgumentError: an invalid number of threads, or a `coarse` that is not a bool.
     """
     checked_nest(nest)
+    check_sizes_meant(more, nest.open_or_fixed, space)
     fixed = checked_sizes(sizes, more)
     thin = checked_flag("coarse", coarse)
     goal = parse(target)
@@ -56,7 +59,8 @@ def space(
 def derive(nest: Nest, target: Target, coarse: bool = False) -> Space:
     """The space of a nest for any target, in particular one of another machine."""
     family = _gpu_family(nest, target.isa, target) if is_gpu(target.isa) else _cpu_family(nest, target, coarse)
-    return Space(nest, target.isa, target.threads, family.structures, family.choice, steady=family.steady)
+    own = tuple(form.structure(target, {}) for form in own_forms(nest, target))
+    return Space(nest, target.isa, target.threads, (*family.structures, *own), family.choice, steady=family.steady)
 
 
 def _cpu_family(nest: Nest, target: Target, coarse: bool) -> Family:

@@ -1,12 +1,14 @@
 """The nests of all BLAS routines: a matrix product, and a matrix-vector product for both layouts of the matrix.
 
 Their arrays have symbolic strides, which cover transposed operands, column-major order and increments. The C text
-around them handles the arguments, beta, and the triangle of `syrk`.
+around them handles the arguments, beta, and the triangle of `syrk`. The scalar type is declared as `Any`, since nothing
+else that is passed is a type to a type checker.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from microkernels.dtypes import DType
 from poly.function import nest, sizes
@@ -15,11 +17,11 @@ from poly.ir.nest import Nest
 M, N, K = sizes("M N K")
 
 
-def gemm_panels(dtype: DType) -> Nest:
+def gemm_panels(dtype: Any) -> Nest:
     """C += alpha A B with A and B transposed or not: both have arbitrary strides in both dimensions."""
 
     @nest
-    def gemm_panels(alpha: dtype, A: dtype[M, K], B: dtype[K, N], C: dtype[M, N]):
+    def gemm_panels(alpha: dtype, A: dtype[M, K], B: dtype[K, N], C: dtype[M, N]) -> None:
         for i in range(M):
             for j in range(N):
                 for k in range(K):
@@ -28,11 +30,11 @@ def gemm_panels(dtype: DType) -> Nest:
     return _with_strides(gemm_panels, dtype, A=("A_down", "A_along"), B=("B_down", "B_along"), C=("C_down", 1))
 
 
-def gemm_small(dtype: DType) -> Nest:
+def gemm_small(dtype: Any) -> Nest:
     """The same with B's rows contiguous, so that it can be read in place."""
 
     @nest
-    def gemm_small(alpha: dtype, A: dtype[M, K], B: dtype[K, N], C: dtype[M, N]):
+    def gemm_small(alpha: dtype, A: dtype[M, K], B: dtype[K, N], C: dtype[M, N]) -> None:
         for i in range(M):
             for j in range(N):
                 for k in range(K):
@@ -41,11 +43,11 @@ def gemm_small(dtype: DType) -> Nest:
     return _with_strides(gemm_small, dtype, A=("A_down", "A_along"), B=("B_down", 1), C=("C_down", 1))
 
 
-def gemv_dots(dtype: DType) -> Nest:
+def gemv_dots(dtype: Any) -> Nest:
     """y += alpha A x with A's rows contiguous: a dot product for each row."""
 
     @nest
-    def gemv_dots(alpha: dtype, A: dtype[M, N], x: dtype[N], y: dtype[M]):
+    def gemv_dots(alpha: dtype, A: dtype[M, N], x: dtype[N], y: dtype[M]) -> None:
         for i in range(M):
             for j in range(N):
                 y[i] += alpha * A[i, j] * x[j]
@@ -53,11 +55,11 @@ def gemv_dots(dtype: DType) -> Nest:
     return _with_strides(gemv_dots, dtype, A=("A_down", 1), y=("y_step",))
 
 
-def gemv_sums(dtype: DType) -> Nest:
+def gemv_sums(dtype: Any) -> Nest:
     """y += alpha A x with A's columns contiguous: a sum of columns, where `A[j]` is column j."""
 
     @nest
-    def gemv_sums(alpha: dtype, A: dtype[N, M], x: dtype[N], y: dtype[M]):
+    def gemv_sums(alpha: dtype, A: dtype[N, M], x: dtype[N], y: dtype[M]) -> None:
         for j in range(N):
             for i in range(M):
                 y[i] += alpha * x[j] * A[j, i]

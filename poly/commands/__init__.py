@@ -6,13 +6,18 @@ Each module here defines one command as its variable `command`. It is imported w
 
 from __future__ import annotations
 
+import errno
 import warnings
 from importlib import import_module
 from typing import Any
 
 import click
 
-from poly.errors import FileError, PolyError
+from microkernels.errors import PluginError
+from microkernels.plugins import load, names
+from poly.commands.status import INTERRUPTED, REFUSED
+from poly.commands.style import styled, warn
+from poly.errors import PolyError
 from poly.siblings import HOME, hidden
 from poly.version import __version__
 
@@ -21,18 +26,9 @@ NO_BENCH = "the benchmarks are not installed: pip install 'poly-loops[bench]', o
 
 
 class UserError(click.ClickException):
-    """An error that the user can correct, shown as one message without a traceback."""
+    """An error that the user can correct, shown as `Error: …` without a traceback."""
 
-    exit_code = 2
-
-    def show(self, file: Any = None) -> None:
-        click.echo(f"poly: {self.format_message()}", err=True)
-
-
-class UserFileError(UserError):
-    """The same for a file that can't be read or written."""
-
-    exit_code = 1
+    exit_code = REFUSED
 
 
 class Deferred(click.Command):
@@ -47,7 +43,7 @@ class Deferred(click.Command):
         """The command itself."""
         found = getattr(import_module(self._module), self._variable)
         assert isinstance(found, click.Command), f"{self._module}:{self._variable} must be a click command"
-        return found
+        return styled(found)
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
@@ -70,6 +66,7 @@ class BenchCommand(Deferred):
 
 OWN = (
     BenchCommand("bench", "Measure poly beside the libraries that are installed here.", "benchmarks.cli", "bench"),
+    Deferred("build", "Write nests as a Python package that needs no compiler."),
     Deferred("doctor", "Try what poly needs and can use, and say what to do."),
     Deferred("fuzz", "Try random nests under random schedules (from a checkout)."),
     Deferred("header", "Write nests as a single C header without dependencies."),
@@ -77,6 +74,7 @@ OWN = (
     Deferred("opencl", "Write nests as OpenCL kernels with a C library."),
     Deferred("optimize", "Replace the loops in a C file by optimised code."),
     Deferred("records", "Tuning records: what searches found, for poly.compile."),
+    Deferred("report", "Write one page about a nest, with pictures."),
     Deferred("show", "Show a nest, its dependences, its schedule, and its C."),
     Deferred("tune", "Search for the fastest schedule by measuring; record it."),
 )
@@ -86,21 +84,17 @@ class Commands(click.Group):
     """A group that also finds the commands of entry points, and shows poly's errors as plain messages."""
 
     def list_commands(self, context: click.Context) -> list[str]:
-        from importlib.metadata import entry_points
-
-        return sorted({*super().list_commands(context), *(entry.name for entry in entry_points(group=GROUP))})
+        return sorted({*super().list_commands(context), *names(GROUP)})
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         own = super().get_command(context, name)
         if own is not None:
             return own
-        from importlib.metadata import entry_points
-
-        for entry in entry_points(group=GROUP, name=name):
-            command = entry.load()
-            assert isinstance(command, click.Command), f"{entry.value} must be a click command"
-            return command
-        return None
+        try:
+            offered: click.Command | None = load(GROUP, name, lambda one: isinstance(one, click.Command), "command")
+        except PluginError as error:
+            return _broken(name, error)
+        return None if offered is None else styled(offered)
 
     def invoke(self, context: click.Context) -> Any:
         with warnings.catch_warnings():
@@ -108,13 +102,31 @@ class Commands(click.Group):
             try:
                 return super().invoke(context)
             except PolyError as error:
-                kind = UserFileError if isinstance(error, FileError) else UserError
-                raise kind(str(error)) from error
+                raise UserError(str(error)) from error
+            except OSError as error:
+                if error.errno == errno.EPIPE:  # click ends quietly where the reader of the output has ended
+                    raise
+                raise UserError(
+                    f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"
+                ) from error
+            except KeyboardInterrupt:
+                click.echo("Interrupted.", err=True)
+                context.exit(INTERRUPTED)
+
+
+def _broken(name: str, error: PluginError) -> click.Command:
+    """A command in place of one that cannot be loaded, so that the others still work."""
+
+    def fail(**_: Any) -> None:
+        raise error
+
+    settings = {"ignore_unknown_options": True, "allow_extra_args": True}
+    return click.Command(name, context_settings=settings, callback=fail, short_help="(cannot be loaded)")
 
 
 def _say(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
     """Show a warning as a plain message, without the line of code that raised it."""
-    click.echo(f"poly: {message}", err=True)
+    warn(message)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -123,5 +135,6 @@ def poly() -> None:
     """Compile loop nests in plain Python to fast kernels."""
 
 
+styled(poly)
 for own in OWN:
     poly.add_command(own)

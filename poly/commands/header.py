@@ -12,10 +12,22 @@ from microkernels.isa import ISAS
 from poly.blas import ROUTINES, write_blas
 from poly.blas.write import checked_names
 from poly.commands.nestfile import NestFile, open_nests
-from poly.commands.options import parse_sizes, size_option
+from poly.commands.options import (
+    STEPS,
+    GivenSteps,
+    check_one_nest,
+    check_open_sizes,
+    nest_at,
+    parse_sizes,
+    size_option,
+    steps_option,
+)
+from poly.commands.outputs import check_file
 from poly.compilation import compile_nest
 from poly.embed import write_header
+from poly.embed.build_files import write_build_files
 from poly.embed.files import write_output
+from poly.embed.naming import checked_version
 from poly.embed.tuned import tuned_sizes
 from poly.errors import SpecError
 from poly.ir.nest import Nest
@@ -53,9 +65,10 @@ def parse_special(context: click.Context, option: click.Parameter, texts: tuple[
     "--blas", callback=parse_routines, metavar="NAME,…", help=f"BLAS routines in place of nests: {', '.join(ROUTINES)}."
 )
 @click.option(
-    "-o", "--output", required=True, type=click.Path(path_type=Path, dir_okay=False), help="The file to write."
+    "-o", "--output", metavar="FILE", required=True, type=click.Path(path_type=Path), help="The file to write."
 )
 @size_option
+@steps_option("--steps", STEPS)
 @click.option(
     "--special",
     multiple=True,
@@ -77,15 +90,29 @@ def parse_special(context: click.Context, option: click.Parameter, texts: tuple[
 @click.option("--cores", type=click.IntRange(min=1), help="Threads that the schedules assume (this machine's).")
 @click.option("--prefix", help="The prefix of every name (the nest's name, or the file's).")
 @click.option("--dense", is_flag=True, help="Arrays have no gaps between rows: the functions take no strides.")
+@click.option(
+    "--pkgconfig",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Also write a file for pkg-config into this directory.",
+)
+@click.option(
+    "--cmake",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Also write a package for CMake into this directory.",
+)
+@click.option("--version", default="1.0", show_default=True, help="The version in these files.")
 @click.option("-MD", "depends", is_flag=True, help="Also write the header's dependencies, for make or ninja.")
 @click.option(
-    "-MF", "depend_file", type=click.Path(path_type=Path, dir_okay=False), help="The file for these (OUTPUT.d)."
+    "-MF", "depend_file", metavar="FILE", type=click.Path(path_type=Path), help="The file for these (OUTPUT.d)."
 )
 def command(
     nests: str | None,
     blas: tuple[str, ...] | None,
     output: Path,
     sizes: dict[str, int],
+    steps: GivenSteps | None,
     special: list[dict[str, int]],
     tuned: bool,
     isas: Sequence[str] | None,
@@ -93,51 +120,58 @@ def command(
     cores: int | None,
     prefix: str | None,
     dense: bool,
+    pkgconfig: Path | None,
+    cmake: Path | None,
+    version: str,
     depends: bool,
     depend_file: Path | None,
 ) -> None:
     """Write a nest, or all nests in a file, as a single C header without dependencies.
 
     \b
-    poly header gemm.py:matmul -o matmul.h                         any size
-    poly header gemm.py:matmul --special M=512,N=512,K=512 -o …    and a specialised kernel for one size
-    poly header gemm.py:matmul --size M=16 --size N=16 …           only these sizes
-    poly header --blas gemm,gemv,syrk -o blas.h                    cblas_sgemm, cblas_dgemm and so on
+    poly header gemm.py:matmul -o matmul.h
+        any size
+    poly header gemm.py:matmul -o matmul.h --special M=512,N=512,K=512
+        and a specialised kernel for one size
+    poly header gemm.py:matmul -o matmul.h --size M=16 --size N=16
+        only these sizes
+    poly header --blas gemm,gemv,syrk -o blas.h
+        cblas_sgemm, cblas_dgemm and so on
     """
+    check_file("-o", output)
+    check_file("-MF", depend_file)
     if blas is not None:
-        if nests or sizes or special or tuned or cores or dense or depends or depend_file:
+        given = nests or sizes or steps or special or tuned or cores or dense or depends or depend_file
+        if given or pkgconfig or cmake:
             raise click.UsageError("--blas goes with -o, --isa, --threads and --prefix alone.")
         write_blas(output, blas, prefix=prefix, isas=isas, threads=threads)
         return
     if nests is None:
         raise click.UsageError("give a file with nests, or --blas.")
     opened = open_nests(nests)
-    _check_names(opened, [sizes, *special])
+    for given in (sizes, *special):
+        check_open_sizes(nests, opened.nests, given)
+    check_one_nest(nests, opened.nests, steps)
     count = 1 if threads == "none" else checked_threads(cores)
-    kernels = [kernel for nest in opened.nests for kernel in _kernels(nest, sizes, special, tuned, count)]
+    kernels = [kernel for nest in opened.nests for kernel in kernels_of(nest, sizes, steps, special, tuned, count)]
+    checked_version(version)
     write_header(output, kernels, prefix=prefix, isas=isas, threads=threads, dense=dense)
+    write_build_files(output, version, threads, pkgconfig, cmake)
     if depends or depend_file:
         write_output(depend_file or output.with_suffix(".d"), _rules(output, opened))
 
 
-def _check_names(opened: NestFile, given: list[dict[str, int]]) -> None:
-    """Check that each size belongs to a nest. Raises SpecError."""
-    known = {size for nest in opened.nests for size in nest.sizes}
-    for name in (name for sizes in given for name in sizes):
-        if name not in known:
-            names = ", ".join(nest.name for nest in opened.nests)
-            raise SpecError(
-                f"{names}: there is no size {name} that is still open; open sizes: {', '.join(sorted(known))}"
-            )
-
-
-def _kernels(
-    nest: Nest, sizes: dict[str, int], special: list[dict[str, int]], tuned: bool, threads: int
+def kernels_of(
+    nest: Nest,
+    sizes: dict[str, int],
+    steps: GivenSteps | None,
+    special: list[dict[str, int]],
+    tuned: bool,
+    threads: int,
 ) -> list[Kernel]:
-    """The kernels of one nest: the general one, with `sizes` fixed, and the specialised ones."""
-    base = compile_nest(
-        nest, sizes={name: value for name, value in sizes.items() if name in nest.sizes}, threads=threads
-    )
+    """The kernels of one nest: the general one, with `sizes` fixed and the given steps, and the specialised ones."""
+    fixed = nest_at(nest, sizes, steps)
+    base = compile_nest(fixed, schedule=None if steps is None else steps.schedule(fixed), threads=threads)
     found = [{**one} for one in special if one.keys() <= set(base.nest.sizes)]
     if tuned:
         found += [one for one in tuned_sizes(base.nest, base.isa, threads) if one not in found]

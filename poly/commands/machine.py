@@ -11,6 +11,7 @@ from codegen.opencl.devices import usable
 from codegen.opencl.survey import survey
 from microkernels.errors import TargetError
 from microkernels.isa import parse_target
+from poly.commands.tables import print_text
 from poly.machine import facts, machine, measured, table
 from poly.machine.description import microarchitecture
 from poly.machine.opencl import opencl_facts, opencl_table
@@ -37,4 +38,4 @@ def command(as_json: bool, calibrate: bool, target: str) -> None:
         more = {"microarchitecture": microarchitecture(), "opencl": opencl_facts(findings, usable())}
         click.echo(json.dumps({**facts(here, rates), **more}, indent=1))
         return
-    click.echo("\n".join([*table(here, rates, microarchitecture()), "", *opencl_table(findings, usable())]))
+    print_text("\n".join([*table(here, rates, microarchitecture()), "", *opencl_table(findings, usable())]))

@@ -6,10 +6,12 @@ import difflib
 import importlib.util
 import sys
 import traceback
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from microkernels.errors import plain, shown
 from poly.errors import PolyError, SpecError
@@ -73,16 +75,35 @@ def load_nest(where: str) -> Nest:
 
     Raises SpecError if the text has another form, the file is missing or fails, or it has no nest with that name.
     """
-    file, colon, name = where.rpartition(":")
-    if not colon or not file or not name.isidentifier():
-        raise SpecError(f"{shown(where)} is not of the form FILE.py:NAME, as in gemm.py:matmul")
+    file, name = _split(where)
     path = Path(file)
     nests = _of_c(path, name) if path.suffix == C else _nests(_run(path))
     if name not in nests:
-        close = difflib.get_close_matches(name, nests, n=1)
-        hint = f" Did you mean {close[0]}?" if close else ""
-        raise SpecError(f"{plain(file)} has no nest {shown(name)}; it has {', '.join(nests) or 'none'}.{hint}")
+        raise SpecError(
+            f"{plain(file)} has no nest {shown(name)}; it has {', '.join(nests) or 'none'}.{_hint(name, nests)}"
+        )
     return nests[name]
+
+
+def load_value(where: str) -> Any:
+    """The value of any kind at `FILE.py:NAME`. Raises SpecError as `load_nest` does."""
+    file, name = _split(where)
+    values = vars(_run(Path(file)))
+    if name not in values:
+        raise SpecError(f"{plain(file)} has no {shown(name)}.{_hint(name, values)}")
+    return values[name]
+
+
+def _split(where: str) -> tuple[str, str]:
+    file, colon, name = where.rpartition(":")
+    if not colon or not file or not name.isidentifier():
+        raise SpecError(f"{shown(where)} is not of the form FILE.py:NAME, as in gemm.py:matmul")
+    return file, name
+
+
+def _hint(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f" Did you mean {close[0]}?" if close else ""
 
 
 def _of_c(path: Path, function: str | None) -> dict[str, Nest]:

@@ -7,12 +7,20 @@ from pathlib import Path
 import click
 
 from poly.commands.nestfile import open_nests
-from poly.commands.options import size_option
+from poly.commands.options import (
+    STEPS,
+    GivenSteps,
+    check_one_nest,
+    check_open_sizes,
+    nest_at,
+    size_option,
+    steps_option,
+)
 from poly.compilation import compile_nest
 from poly.embed.opencl import write_opencl
-from poly.errors import SpecError
 from poly.ir.nest import Nest
 from poly.opencl_kernel import OpenCLKernel
+from poly.schedules.schedule import Schedule
 
 
 def parse_target(context: click.Context, option: click.Parameter, text: str) -> str:
@@ -33,6 +41,7 @@ def parse_target(context: click.Context, option: click.Parameter, text: str) -> 
     help="The directory to write into; it is created if it does not exist.",
 )
 @size_option
+@steps_option("--steps", STEPS)
 @click.option(
     "--target",
     default="opencl",
@@ -40,25 +49,24 @@ def parse_target(context: click.Context, option: click.Parameter, text: str) -> 
     callback=parse_target,
     help="The device to compile for, as for poly.compile: opencl:cpu, opencl:gpu, opencl:NAME.",
 )
-def command(nests: str, output: Path, sizes: dict[str, int], target: str) -> None:
+def command(nests: str, output: Path, sizes: dict[str, int], steps: GivenSteps | None, target: str) -> None:
     """Write a nest, or all nests in a file, as OpenCL kernels with a C library and a program that checks them.
 
     \b
-    poly opencl gemm.py:matmul -o out                    writes out/matmul.cl, .h, .c and matmul_check.c
-    cd out && cc -O2 matmul.c matmul_check.c -o matmul_check -lOpenCL -lm && ./matmul_check
+    poly opencl gemm.py:matmul -o out
+        writes out/matmul.cl, .h, .c and matmul_check.c
+    cd out && cc -O2 matmul.c matmul_check.c -o check -lOpenCL -lm && ./check
+        builds the check and runs it
     """
     opened = open_nests(nests)
-    known = {size for nest in opened.nests for size in nest.sizes}
-    unknown = sorted(sizes.keys() - known)
-    if unknown:
-        open_sizes = ", ".join(sorted(known)) or "none"
-        raise SpecError(f"{nests}: there is no size {unknown[0]} that is still open; open sizes: {open_sizes}")
+    check_open_sizes(nests, opened.nests, sizes)
+    check_one_nest(nests, opened.nests, steps)
     for nest in opened.nests:
-        kernel = _compiled(nest, {name: value for name, value in sizes.items() if name in nest.sizes}, target)
-        write_opencl(output, kernel)
+        fixed = nest_at(nest, sizes, steps)
+        write_opencl(output, _compiled(fixed, None if steps is None else steps.schedule(fixed), target))
 
 
-def _compiled(nest: Nest, sizes: dict[str, int], target: str) -> OpenCLKernel:
-    kernel = compile_nest(nest, sizes=sizes, target=target)
+def _compiled(nest: Nest, schedule: Schedule | None, target: str) -> OpenCLKernel:
+    kernel = compile_nest(nest, schedule=schedule, target=target)
     assert isinstance(kernel, OpenCLKernel)
     return kernel

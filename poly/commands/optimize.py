@@ -14,6 +14,8 @@ from codegen.program import Threading
 from microkernels.errors import shown
 from microkernels.isa import ISAS
 from poly.commands.header import parse_isas
+from poly.commands.outputs import check_file
+from poly.commands.style import warn
 from poly.embed.files import write_output
 from poly.errors import FileError
 from poly.rewriting import Rewritten, report, rewrite
@@ -32,7 +34,7 @@ def parse_macros(context: click.Context, option: click.Parameter, texts: tuple[s
 
 @click.command("optimize")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="The file to write.")
+@click.option("-o", "--output", metavar="FILE", type=click.Path(path_type=Path), help="The file to write.")
 @click.option("--in-place", is_flag=True, help="Write to FILE itself.")
 @click.option("-I", "include", multiple=True, type=click.Path(path_type=Path), help="A folder of headers.")
 @click.option("-D", "define", multiple=True, metavar="NAME=VALUE", callback=parse_macros, help="A macro.")
@@ -90,7 +92,7 @@ def command(
         check=check,
     )
     for problem in made.problems:
-        click.echo(f"poly: {problem}", err=True)
+        warn(problem)
     _show(made, wanted, as_json)
     wrong = [place for place, one in made.checks.items() if not one.passed]
     if wrong:
@@ -105,6 +107,7 @@ def _target(file: Path, output: Path | None, in_place: bool) -> Path | None:
         if output is not None:
             raise click.UsageError("--in-place writes FILE: leave out -o.")
         return file
+    check_file("-o", output)
     if output is None:
         raise click.UsageError("give the file to write by -o, or --in-place.")
     if output.exists() and file.exists() and os.path.samefile(file, output):

@@ -10,8 +10,9 @@ from typing import Any
 
 import click
 
+from poly.commands.outputs import check_file
 from poly.commands.records_text import record_rows, record_text
-from poly.commands.tables import print_table
+from poly.commands.tables import print_table, print_text
 from poly.records import RecordFilter, Store
 from poly.records.exchange import export, merge
 from poly.records.machines import machines_of
@@ -66,14 +67,15 @@ def show_record(number: int, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"id": found.id, **found.facts()}, indent=1))
     else:
-        click.echo(record_text(found, store.trials(found.key)))
+        print_text(record_text(found, store.trials(found.key)))
 
 
 @command.command("export")
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("file", type=click.Path(path_type=Path))
 @chosen
 def export_records(file: Path, choice: RecordFilter) -> None:
     """Write records to FILE, as JSON lines that `poly records import` reads elsewhere."""
+    check_file("FILE", file)
     count = export(Store.open(), file, choice)
     click.echo(f"{count} record{'s' if count != 1 else ''} written to {file}")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 
+from poly.display import time_text
 from poly.records import Record, StoredTrial, read_point
-from poly.tuning.yardstick import time_text
 
 
 def record_rows(records: Iterable[Record], machines: bool) -> tuple[list[str], list[list[str]]]:

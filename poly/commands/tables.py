@@ -1,34 +1,122 @@
-"""Tables for people to read: with rich on a terminal, as plain columns elsewhere."""
+"""Tables and facts for people to read: whole words within the width of a terminal, one line a row elsewhere."""
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from textwrap import TextWrapper
+from typing import Any
 
 import click
 
-from poly.machine.text import columns
+from poly.display import columns
 
 Rows = Sequence[Sequence[str]]
 
+GAP = "  "
+"""Between two columns."""
 
-def print_table(head: Sequence[str], rows: Rows) -> None:
+LABEL = re.compile(r"\s*(?:\S+\s{2,})?")
+"""What precedes the text of a line: its indentation, and a label in a column of its own."""
+
+
+def print_table(head: Sequence[str], rows: Rows, out: Any = None) -> None:
     """Print rows below their headings; the first column is left-aligned, the others are right-aligned."""
-    if sys.stdout.isatty():
-        _by_rich(head, rows)
-    else:
-        for line in columns([head, *rows]):
-            click.echo(line.rstrip())
+    lines = table_lines(head, rows, terminal_width(out))
+    click.echo(heading(next(lines), out), file=out)
+    for line in lines:
+        click.echo(line, file=out)
 
 
-def _by_rich(head: Sequence[str], rows: Rows) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+def heading(text: str, out: Any = None) -> str:
+    """A heading in bold, where that is possible and wanted."""
+    return click.style(text, bold=True) if _with_styles(out) else text
 
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for number, title in enumerate(head):
-        table.add_column(title, justify="right" if number else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*map(Text, row))
-    Console().print(table)
+
+def print_facts(rows: Sequence[tuple[str, str]], indent: str = "") -> None:
+    """Print labels with their texts, one below the other."""
+    for line in fact_lines(rows, terminal_width(), indent):
+        click.echo(line)
+
+
+def print_text(text: str) -> None:
+    """Print lines, those too long for the terminal continued below their own beginning."""
+    for line in text.splitlines():
+        click.echo("\n".join(text_lines(line, terminal_width())))
+
+
+def terminal_width(out: Any = None) -> int | None:
+    """The columns of the terminal that `out`, or standard output, is; None for a file or a pipe."""
+    return shutil.get_terminal_size().columns if (out or sys.stdout).isatty() else None
+
+
+def _with_styles(out: Any) -> bool:
+    return (out or sys.stdout).isatty() and not os.environ.get("NO_COLOR")
+
+
+def table_lines(head: Sequence[str], rows: Rows, width: int | None) -> Iterator[str]:
+    """The lines of a table of at most this width.
+
+    Where it is too wide, its widest cells are continued below, in whole words; where that is not enough either, each
+    row is a paragraph of headings and cells. A word longer than the width stays whole.
+    """
+    table = [head, *rows]
+    widths = [max(map(len, cells)) for cells in zip(*table, strict=True)]
+    if width is None or _whole(widths) <= width:
+        yield from (line.rstrip() for line in columns(table))
+        return
+    least = [max(len(word) for cell in cells for word in (cell.split() or [""])) for cells in zip(*table, strict=True)]
+    if _whole(least) > width:
+        yield from _stacked(head, rows, width)
+        return
+    while _whole(widths) > width:
+        widest = max(range(len(widths)), key=lambda n: (widths[n] > least[n], widths[n]))
+        widths[widest] -= 1
+    for row in table:
+        cells = [text_lines(cell, size) for cell, size in zip(row, widths, strict=True)]
+        for first, *others in zip_longest(*cells, fillvalue=""):
+            parts = (part.rjust(size) for part, size in zip(others, widths[1:], strict=True))
+            yield GAP.join((first.ljust(widths[0]), *parts)).rstrip()
+
+
+def _whole(widths: Sequence[int]) -> int:
+    return sum(widths) + len(GAP) * (len(widths) - 1)
+
+
+def _stacked(head: Sequence[str], rows: Rows, width: int) -> Iterator[str]:
+    """Each row as a paragraph: its first cell, and the other cells below, each with its heading."""
+    yield from text_lines(", ".join(head), width)
+    for first, *others in rows:
+        yield from text_lines(first, width)
+        yield from fact_lines([pair for pair in zip(head[1:], others, strict=True) if pair[1]], width, GAP)
+
+
+def fact_lines(rows: Sequence[tuple[str, str]], width: int | None, indent: str = "") -> Iterator[str]:
+    """Labels in one column, and their texts beside them, continued below in whole words."""
+    column = max((len(label) for label, _ in rows), default=0)
+    for label, text in rows:
+        start = f"{indent}{label.ljust(column)}{GAP}"
+        yield from text_lines(text, width, start)
+
+
+def text_lines(text: str, width: int | None, start: str = "") -> list[str]:
+    """One line of text in whole words; what does not fit in the width is continued below it.
+
+    Where the text is a label and a text in two columns, it is continued below the latter.
+    """
+    if width is None or len(start) + len(text) <= width:
+        return [f"{start}{text}".rstrip()]
+    label = LABEL.match(text)
+    first = label.group() if label and len(label.group()) < width // 2 else ""
+    wrapper = TextWrapper(
+        width,
+        initial_indent=start + first,
+        subsequent_indent=" " * len(start + first),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [line.rstrip() for line in wrapper.wrap(text[len(first) :])] or [start.rstrip()]

@@ -6,13 +6,22 @@ import json
 
 import click
 
+from codegen.compiler import using
 from poly.commands.nestfile import load_nest
-from poly.commands.options import nest_argument, parse_sizes, size_option, target_option, threads_option
+from poly.commands.options import (
+    chosen_toolchain,
+    compiler_option,
+    flags_option,
+    nest_argument,
+    parse_sizes,
+    size_option,
+    target_option,
+    threads_option,
+)
+from poly.commands.status import INTERRUPTED
+from poly.commands.tables import print_facts
 from poly.tuning.options import Options, Start
 from poly.tuning.session import tuned
-
-INTERRUPTED = 130
-"""The exit status of a program that is ended by Ctrl-C."""
 
 
 @click.command("tune")
@@ -28,14 +37,22 @@ INTERRUPTED = 130
 @click.option("--trials", type=int, help="The most schedules to judge.")
 @click.option("--seconds", type=float, help="Begin no measurement after this many seconds.")
 @click.option("--strategy", default="droplet", show_default=True, help="How to search.")
-@click.option("--start", type=click.Choice(["model", "origin"]), default="model", show_default=True)
+@click.option(
+    "--start",
+    type=click.Choice(["model", "origin"]),
+    default="model",
+    show_default=True,
+    help="Begin at the model's choice, or at the smallest sizes.",
+)
 @target_option
 @threads_option
+@compiler_option
+@flags_option
 @click.option("--cold", is_flag=True, help="Flush the caches before each call.")
 @click.option("--seed", type=int, default=0, show_default=True, help="The seed of random choices.")
 @click.option("--no-records", is_flag=True, help="Neither read nor write the records.")
 @click.option("--quiet", is_flag=True, help="Show nothing while the search runs.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object; poly show takes it as --steps.")
 @click.pass_context
 def command(
     context: click.Context,
@@ -48,6 +65,8 @@ def command(
     start: Start,
     target: str,
     threads: int | None,
+    compiler: str | None,
+    flags: tuple[str, ...],
     cold: bool,
     seed: int,
     no_records: bool,
@@ -69,11 +88,12 @@ def command(
         records=not no_records,
         show=not quiet,
     )
-    try:
+    with using(chosen_toolchain(compiler, flags)):
         tuning = tuned(load_nest(nest), options, target=target, threads=threads, sizes=sizes, at=at).tuning
-    except KeyboardInterrupt:
-        click.echo("poly: interrupted", err=True)
-        context.exit(INTERRUPTED)
-    click.echo(json.dumps(tuning.facts(), indent=1) if as_json else str(tuning))
+    if as_json:
+        click.echo(json.dumps(tuning.facts(), indent=1))
+    else:
+        click.echo(tuning.title)
+        print_facts(tuning.rows(), indent="  ")
     if tuning.interrupted:
         context.exit(INTERRUPTED)

@@ -31,6 +31,13 @@ def checked_prefix(name: str) -> str:
     return name
 
 
+def checked_version(version: object) -> str:
+    """The version of a package, unchanged. Raises SpecError if installers would not read it."""
+    if not isinstance(version, str) or not re.fullmatch(r"\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?", version):
+        raise SpecError(f"{shown(version)} is no version: give one such as 1.0.")
+    return version
+
+
 def check_arguments(nest: Nest, prefix: str) -> None:
     """Check that a nest has a result, and that its names can't clash with the header's own functions and macros.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 
 from codegen.program import Threading
 from microkernels.errors import TargetError, shown
-from microkernels.isa import ISA, ISAS
+from microkernels.isa import ISA, ISAS, find
 from poly.checks import checked_choice, checked_flag, checked_path, is_collection
 from poly.embed.files import write_output
 from poly.embed.group import groups
@@ -51,7 +51,7 @@ def write_header(
     from codegen.package.header.text import header_text
 
     target = checked_path("the path of the header", path)
-    write_output(target, header_text(make(target.stem, _listed(kernels), prefix, isas, threads, dense)))
+    write_output(target, header_text(make(target.stem, listed(kernels), prefix, isas, threads, dense)))
     return target
 
 
@@ -82,7 +82,8 @@ def make(
     return Header(own, routines, chosen, way, RELEASE, machine().cpu)
 
 
-def _listed(kernels: Scheduled | Iterable[Scheduled]) -> list[Scheduled]:
+def listed(kernels: Scheduled | Iterable[Scheduled]) -> list[Scheduled]:
+    """The kernels as a list. Raises SpecError for anything else."""
     listed = []
     for kernel in kernels if is_collection(kernels) else (kernels,):
         if not isinstance(kernel, Scheduled):
@@ -100,6 +101,8 @@ def chosen_isas(names: Sequence[str] | None) -> tuple[ISA, ...]:
     wanted = {"portable"}
     for name in ISAS if names is None else names if is_collection(names) else (names,):
         if not isinstance(name, str) or name not in ISAS:
+            if isinstance(name, str) and find(name) is not None:
+                raise TargetError(f"a header asks the CPU only for poly's own instruction sets, and {name} is none.")
             raise TargetError(f"unknown instruction set {shown(name)}: expected some of {', '.join(ISAS)}.")
         wanted.add(name)
     return tuple(isa for isa in ISAS.values() if isa.name in wanted)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from poly.checks import checked_sizes
+from poly.display import Block, Displayed, Text, columns, time_text
 from poly.errors import SpecError
-from poly.explanation.explained import explanation_of, subject
+from poly.explanation.explained import explanation_of, sizes_of, subject
 from poly.explanation.explanation import Explanation
 from poly.explanation.text import bytes_text
 from poly.explanation.values import ARITHMETIC, Level
 from poly.ir.nest import difference
-from poly.machine.text import columns
 from poly.scheduled import Scheduled
 from poly.schedules.schedule import Schedule
-from poly.tuning.yardstick import time_text
 
 SAME = 0.03
 """Times that differ by less than this fraction of the larger one count as equal."""
@@ -27,8 +25,8 @@ LITTLE = 0.02
 Winner = Literal["first", "second", "neither"]
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(Displayed):
     """Two schedules of one problem. `print` shows the sentences."""
 
     first: Explanation
@@ -42,6 +40,13 @@ class Comparison:
         if abs(first - second) <= SAME * max(first, second):
             return "neither"
         return "first" if first < second else "second"
+
+    def _title(self) -> str:
+        return f"comparison of two schedules of {self.first.schedule.nest.name}: the faster one is {self.winner}"
+
+    def _parts(self) -> Iterable[Block]:
+        yield Text("\n".join(self.sentences), wraps=True)
+        yield Text("\n".join(side_by_side(self.first, self.second)))
 
     def __str__(self) -> str:
         """The sentences, then the bytes and times of both."""
@@ -62,7 +67,7 @@ def compare(
     Raises:
         SpecError: the schedules are for different nests or sizes.
     """
-    fixed = checked_sizes(sizes, more)
+    fixed = sizes_of(first, sizes, more, compare)
     one, other = (subject(what, target, threads, fixed) for what in (first, second))
     nests = one.fixed.nest, other.fixed.nest
     apart = difference(*nests) or ("" if dict(nests[0].fixed) == dict(nests[1].fixed) else "their sizes differ")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from microkernels.dtypes import DType
 from microkernels.errors import TargetError, shown
@@ -13,6 +14,7 @@ from poly.checks import checked_sizes
 from poly.errors import SpecError
 from poly.explanation.evidence import measurement
 from poly.explanation.explanation import Explanation
+from poly.explanation.reasons import reasons
 from poly.explanation.values import Level
 from poly.ir.budget import CALL, TooCostly, limited
 from poly.ir.fixing import fix_tree
@@ -22,8 +24,9 @@ from poly.machine import Measured, machine, measured
 from poly.machine.target import Backend, parse
 from poly.model import Caches
 from poly.model.core import FULL, Target
-from poly.model.host import caches, rates
+from poly.model.host import caches, here, rates
 from poly.model.schedules import predicted
+from poly.names import check_sizes_meant
 from poly.opencl_kernel import OpenCLKernel
 from poly.scheduled import Scheduled
 from poly.schedules.schedule import Schedule
@@ -52,7 +55,16 @@ def explain(
         RecordError: the store of records cannot be read.
         ToolchainError: the machine could not be measured.
     """
-    return explanation_of(subject(what, target, threads, checked_sizes(sizes, more)))
+    return explanation_of(subject(what, target, threads, sizes_of(what, sizes, more, explain)))
+
+
+def sizes_of(
+    what: Scheduled | Schedule, sizes: Mapping[str, int] | None, more: Mapping[str, int], function: Callable[..., Any]
+) -> dict[str, int]:
+    """The sizes from both arguments. Raises SpecError for a keyword that is meant for another one."""
+    if isinstance(what, Scheduled | Schedule):
+        check_sizes_meant(more, what.nest.open_or_fixed, function)
+    return checked_sizes(sizes, more)
 
 
 @dataclass(frozen=True)
@@ -124,6 +136,7 @@ def _made(of: Subject, fixed: Schedule) -> Explanation:
         optimistic=optimistic(every, usable),
         prediction=prediction,
         measurement=evidence,
+        reasons=reasons(fixed, here(isa, threads)),
     )
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from poly.display import Displayed, time_text
+from poly.explanation.reasons import Reason, reason_lines
 from poly.explanation.text import loops, placements, roofline, working_sets
 from poly.explanation.values import ARITHMETIC, Level, Measurement
 from poly.model import Caches
 from poly.model.cost import Cost
 from poly.schedules.schedule import Schedule
-from poly.tuning.yardstick import time_text
 from poly.working_sets import LoopFootprint, Placement, Reuse
 
 ESTIMATED = "Some sets were too large or too irregular to count: their bounding boxes were counted instead."
@@ -18,8 +19,8 @@ ESTIMATED = "Some sets were too large or too irregular to count: their bounding 
 UNCONDITIONAL = "The sets are too irregular: all figures are for the loops without the conditions of their statements."
 
 
-@dataclass(frozen=True)
-class Explanation:
+@dataclass(frozen=True, repr=False)
+class Explanation(Displayed):
     """Where the time of a schedule goes.
 
     `flop` is the number of operations of a call, and `peak` the most operations per second of all cores. `levels` go
@@ -39,6 +40,8 @@ class Explanation:
     optimistic: Placement
     prediction: Cost | None = None
     measurement: Measurement | None = None
+    reasons: tuple[Reason, ...] = ()
+    """Why loops are not parallel or not vectorised, and why statements have no microkernel."""
     rough: bool = False
     """Whether conditions of statements were left out of all sets."""
 
@@ -77,8 +80,12 @@ class Explanation:
             loops(self.footprints, self.caches),
             working_sets(self.reuses, self.caches),
             placements(placed),
+            ("why not", *reason_lines(self.reasons)) if self.reasons else (),
         )
-        return "\n\n".join("\n".join(section) for section in sections) + self._note()
+        return "\n\n".join(filter(None, map("\n".join, sections))) + self._note()
+
+    def _title(self) -> str:
+        return f"explanation of {self.schedule.nest.name} on {self.target}: bound by {self.bound}"
 
     def _note(self) -> str:
         return "" if self.exact else f"\n\n{UNCONDITIONAL if self.rough else ESTIMATED}"
@@ -88,16 +95,15 @@ class Explanation:
         nest = self.schedule.nest
         sizes = "".join(f", {name} = {value}" for name, value in nest.fixed)
         yield f"{nest.name}{sizes}, {self.threads} thread{'s' if self.threads > 1 else ''}, {self.target}"
-        for name, seconds, source in self._sources():
+        for name, seconds, source in self.sources():
             rate = f"{self.flop / seconds / 1e9:.4g} GFLOP/s" if self.flop else ""
             yield f"{name:10} {time_text(seconds):>9}  {rate:>14}  {source}"
 
-    def _sources(self) -> Iterator[tuple[str, float, str]]:
+    def sources(self) -> Iterator[tuple[str, float, str]]:
+        """The predicted, the measured and the roofline's seconds, as far as there are such, each with its source."""
         if self.prediction is not None:
             cost = self.prediction
-            parts = sorted((part for part in cost.parts if part.seconds), key=lambda part: -part.seconds)
-            shares = ", ".join(f"{part.name} {time_text(part.seconds)}" for part in parts)
-            yield "predicted", cost.seconds, shares
+            yield "predicted", cost.seconds, cost.shares
         if self.measurement is not None:
             yield "measured", self.measurement.seconds, self.measurement.source
         yield "roofline", self.times[self.bound], f"bound by {self.bound}: its time alone, at its measured rate"

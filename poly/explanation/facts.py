@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
 from typing import Any
 
+from poly.analysis.legality import Witness
 from poly.explanation.comparison import Comparison
 from poly.explanation.explanation import Explanation
 from poly.working_sets import Reuse, WorkingSet
@@ -18,7 +20,7 @@ def facts(explanation: Explanation) -> Facts:
     return {
         "nest": explanation.schedule.nest.name,
         "sizes": dict(explanation.schedule.nest.fixed),
-        "steps": explanation.schedule.to_json(),
+        "steps": json.loads(explanation.schedule.to_json()),
         "target": explanation.target,
         "threads": explanation.threads,
         "flop": explanation.flop,
@@ -50,6 +52,17 @@ def facts(explanation: Explanation) -> Facts:
         "caches": asdict(explanation.caches),
         "pessimistic": asdict(explanation.pessimistic),
         "optimistic": asdict(explanation.optimistic),
+        "reasons": [
+            {
+                "subject": reason.subject,
+                "not": reason.what,
+                "cause": reason.cause,
+                "text": reason.text,
+                "witness": None if reason.witness is None else _witness(reason.witness),
+                "seconds": reason.seconds,
+            }
+            for reason in explanation.reasons
+        ],
         "exact": explanation.exact,
     }
 
@@ -69,6 +82,17 @@ def _reuse(reuse: Reuse) -> Facts:
         "source": str(reuse.source),
         "nearest": {"instance": str(reuse.nearest), **_working_set(reuse.least)},
         "furthest": {"instance": str(reuse.furthest), **_working_set(reuse.most)},
+    }
+
+
+def _witness(found: Witness) -> Facts:
+    dependence = found.dependence
+    return {
+        "kind": "reduction" if dependence.reduction else dependence.kind,
+        "array": dependence.array,
+        "source": {"statement": dependence.source, "iteration": list(found.source)},
+        "sink": {"statement": dependence.sink, "iteration": list(found.sink)},
+        "sizes": dict(found.sizes),
     }
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from poly.display import columns, time_text
 from poly.explanation.values import ARITHMETIC, Level
-from poly.machine.text import columns
 from poly.model import Caches
-from poly.tuning.yardstick import time_text
 from poly.working_sets import LoopFootprint, Placement, Reuse
 
 BAR = 24

@@ -8,7 +8,7 @@ from itertools import count
 
 import islpy as isl
 
-from microkernels.errors import plain
+from microkernels.errors import did_you_mean, plain
 from poly.errors import ScheduleError
 from poly.ir.tree import Band, Copy, Node, Sequence, bands, children, mapped
 
@@ -23,7 +23,8 @@ def find_loop(tree: Node, name: str) -> Band:
         if band.name == name:
             return band
     loops = ", ".join(band.name for band in bands(tree)) or "none"
-    raise ScheduleError(f"there is no loop {plain(name)}. Loops: {loops}.")
+    hint = did_you_mean(name, loops.split(", "))
+    raise ScheduleError(f"there is no loop {plain(name)}.{hint} Loops: {loops}.")
 
 
 def edit(tree: Node, old: Node, new: Node) -> Node:

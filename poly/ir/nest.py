@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, SupportsIndex
@@ -14,8 +14,9 @@ from codegen.cache import digest
 from codegen.expr import Expr, Load, accessed
 from codegen.integer import Affine, Linear
 from microkernels.dtypes import DType
-from microkernels.errors import plain, shown
+from microkernels.errors import did_you_mean, plain, shown
 from poly.checks import checked_size, checked_sizes
+from poly.display import Block, Displayed, Text
 from poly.errors import SpecError
 from poly.ir.budget import printed, unlimited
 from poly.ir.fixing import fix_expr, fix_load, fix_set, fix_tree
@@ -95,8 +96,8 @@ class Statement:
         return access_map(self.domain, self.iterators, access.array, access.indices)
 
 
-@dataclass(frozen=True)
-class Nest:
+@dataclass(frozen=True, repr=False)
+class Nest(Displayed):
     """A loop nest.
 
     `sizes` are the parameters that are symbolic, `fixed` those that have a value. The parameters of each set are
@@ -148,6 +149,11 @@ class Nest:
         return (*self.sizes, *(s for array in self.arrays for s in array.strides or () if isinstance(s, str)))
 
     @property
+    def open_or_fixed(self) -> tuple[str, ...]:
+        """The names of all sizes."""
+        return (*self.sizes, *(name for name, _ in self.fixed))
+
+    @property
     def written(self) -> frozenset[str]:
         """The names of the arrays that some statement writes."""
         return frozenset(s.target.array for s in self.statements)
@@ -167,8 +173,22 @@ class Nest:
         """The loops as written, and each statement with its domain and access relations."""
         fixed = "".join(f", {name} = {value}" for name, value in self.fixed)
         head = f"{self.name}({', '.join(map(str, self.arguments))}), sizes {', '.join(self.sizes) or 'none'}{fixed}"
-        body = textwrap.indent(self.source[self.source.index("def ") :].rstrip(), "    ")
-        return "\n".join((head, body, *(str(a) for a in self.arrays if a.kind == "local"), *map(str, self.statements)))
+        return "\n".join((head, textwrap.indent(self._loops(), "    "), *self._sets()))
+
+    def _title(self) -> str:
+        return f"nest {self.name}({', '.join(map(str, self.arguments))})"
+
+    def _parts(self) -> Iterable[Block]:
+        yield Text(self._loops())
+        yield Text("\n".join(self._sets()), "domains and accesses of the statements")
+
+    def _loops(self) -> str:
+        """The loops as written."""
+        return self.source[self.source.index("def ") :].rstrip()
+
+    def _sets(self) -> tuple[str, ...]:
+        """The locals, and each statement with its domain and access relations."""
+        return (*(str(a) for a in self.arrays if a.kind == "local"), *map(str, self.statements))
 
     def with_sizes(self, values: Mapping[str, SupportsIndex]) -> Nest:
         """The same nest with some sizes replaced by values, in the sets, shapes and expressions.
@@ -224,7 +244,8 @@ def _checked_values(nest: Nest, values: Mapping[str, SupportsIndex]) -> dict[str
     for name in (given := checked_sizes(values, {})):
         if not isinstance(name, str) or name not in nest.sizes:
             known = ", ".join(nest.sizes) or "none"
-            raise SpecError(f"{nest.name} has no size {plain(name)} that is still open. Its open sizes: {known}.")
+            hint = did_you_mean(name, nest.sizes)
+            raise SpecError(f"{nest.name} has no size {plain(name)} that is still open.{hint} Its open sizes: {known}.")
     return {name: checked_size(f"the size {name} of {nest.name}", value) for name, value in given.items()}
 
 

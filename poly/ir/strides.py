@@ -42,7 +42,12 @@ def strided_cost(nest: Nest, statement: Statement, iterator: str) -> int:
 
 def is_contiguous(nest: Nest, statement: Statement, iterator: str) -> bool:
     """Whether each access stays at one element, or goes to the next one, as `iterator` grows."""
-    return all(_cost(nest, access, iterator) <= 1 for access in accesses(statement))
+    return first_strided(nest, statement, iterator) is None
+
+
+def first_strided(nest: Nest, statement: Statement, iterator: str) -> Load | None:
+    """The first access that goes to another element than the next one as `iterator` grows; None if none does."""
+    return next((access for access in accesses(statement) if _cost(nest, access, iterator) > 1), None)
 
 
 def is_dense(nest: Nest, moved: Mapping[str, str]) -> bool:

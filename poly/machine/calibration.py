@@ -2,11 +2,16 @@
 
 A machine is calibrated for one instruction set and one compiler. Where that has not been done, or cannot be,
 `described` is the calibration of the most similar CPU among those in `poly/machine/cpus`.
+
+The environment variable POLY_CALIBRATE limits what is kept. With `never`, no calibration starts by itself. With
+`unkept`, as in benchmarks, none is stored either: what a measurement finds must not change what is compiled later.
 """
 
 from __future__ import annotations
 
 import json
+import logging
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
 from functools import cache, lru_cache
@@ -14,7 +19,7 @@ from importlib.resources import files
 from math import log
 from typing import Any
 
-from codegen.cache import get, put
+from codegen.cache import cache_dir, get, put
 from codegen.compiler import compiler_name
 from codegen.errors import ToolchainError
 from microkernels.dtypes import DTYPES
@@ -22,10 +27,15 @@ from poly.machine.description import Machine
 from poly.machine.measured import Bandwidth, Measured, Peak, ThreadStarts, parsed
 from poly.machine.probes import probes
 
+logger = logging.getLogger("poly.calibrate")
+
 VERSION = 2
 """Incremented when the probes change, which invalidates older calibrations."""
 
 MEMORY = "memory"
+
+VARIABLE, NEVER, UNKEPT = "POLY_CALIBRATE", "never", "unkept"
+"""The environment variable, and its values."""
 
 
 def kept(machine: Machine) -> Measured | None:
@@ -39,20 +49,37 @@ def kept(machine: Machine) -> Measured | None:
 def measured(machine: Machine, anew: bool = False) -> Measured:
     """The machine's calibration, from the cache directory or else measured now (under five seconds) and kept there.
 
-    A damaged entry is measured again, as is an intact one with `anew`. Raises ToolchainError if the probes cannot be
-    built or kept.
+    A damaged entry is measured again, as is an intact one with `anew`. With `POLY_CALIBRATE=unkept` in the environment
+    nothing is kept but in this process. Raises ToolchainError if the probes cannot be built or kept.
     """
     known = None if anew else kept(machine)
+    if known is None and os.environ.get(VARIABLE) == UNKEPT:
+        return _measured_once(machine)
     if known is None:
+        logger.info("%s, %s: the calibration begins; it takes some seconds", machine.cpu, machine.isa.name)
         known = measure(machine)
+        logger.info("%s, %s: the calibration is kept in %s", machine.cpu, machine.isa.name, cache_dir())
         put(_key(machine), json.dumps(asdict(known), indent=1))
     return known
+
+
+def at_hand(machine: Machine) -> Measured:
+    """The kept calibration, or else peaks and bandwidths measured now, in a second; nothing is kept.
+
+    Raises ToolchainError if the probes cannot be built.
+    """
+    return kept(machine) or _rates_once(machine)
 
 
 def measure(machine: Machine) -> Measured:
     """Run the probes. The best of several short samples counts, since other processes can only slow them down."""
     from poly.machine.tiles import tile_costs  # not needed where a calibration is kept
 
+    return replace(measure_rates(machine), tiles=tile_costs(machine))
+
+
+def measure_rates(machine: Machine) -> Measured:
+    """Run the probes of all rates, without those of register tiles."""
     probe, threads = probes(machine.isa), sorted({1, machine.cores})
     asleep = probe.start(machine.cores, asleep=True)
     starts = ThreadStarts(probe.start(machine.cores), asleep) if machine.cores > 1 else None
@@ -72,7 +99,10 @@ def measure(machine: Machine) -> Measured:
         for count in threads
         for level, footprint in footprints(machine, count)
     ]
-    return Measured(tuple(peaks), tuple(bandwidths), tile_costs(machine), starts)
+    return Measured(tuple(peaks), tuple(bandwidths), None, starts)
+
+
+_measured_once, _rates_once = lru_cache(measure), lru_cache(measure_rates)
 
 
 def _samples(level: str) -> int:

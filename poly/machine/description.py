@@ -4,21 +4,33 @@ from __future__ import annotations
 
 import functools
 import platform
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from codegen.errors import ArgumentError
 from microkernels import isa
 from microkernels.errors import shown
+from poly.display import Block, Cells, Displayed, columns
 from poly.machine.cores import allowed_cores, allowed_cpus
-from poly.machine.topology import Cache, CoreKind, MemoryNode, common_caches, core_kinds, memory_nodes
+from poly.machine.topology import (
+    HEADS,
+    Cache,
+    CoreKind,
+    MemoryNode,
+    common_caches,
+    core_kinds,
+    cpu_list,
+    memory_nodes,
+    size_text,
+)
 
 LINE, PAGE = 64, 4096
 """Bytes of a cache line, and of a page."""
 
 
-@dataclass(frozen=True)
-class Machine:
+@dataclass(frozen=True, repr=False)
+class Machine(Displayed):
     """The machine as far as this process may use it. `caches` are the data caches seen by one core, L1 first.
 
     Where `kinds` has cores of several kinds, `caches` are those that every core can count on. `nodes` are the memory
@@ -44,6 +56,35 @@ class Machine:
         if not isinstance(cache, Cache):
             raise ArgumentError(f"{shown(cache)} is not a cache. Use one of machine().caches.")
         return cache.bytes // max(1, min(cache.shared_by, self.cores, threads or self.cores))
+
+    def __str__(self) -> str:
+        """The CPU, its instruction set and cores, and a table of the caches."""
+        lines = [f"{label:10}  {text}" for label, text in self._rows()]
+        return "\n".join((*lines, "", *columns([HEADS, *(cache.cells() for cache in self.caches)])))
+
+    def _title(self) -> str:
+        return f"machine {self.cpu}, {self.isa.name}, {self.cores} core{'s' if self.cores != 1 else ''}"
+
+    def _parts(self) -> Iterable[Block]:
+        yield Cells(self._rows())
+        yield Cells([cache.cells() for cache in self.caches], HEADS)
+
+    def _rows(self) -> list[tuple[str, str]]:
+        return [
+            ("CPU", self.cpu),
+            ("ISA", f"{self.isa.name}: {self.isa.registers} vectors of {self.isa.vector_bytes} bytes"),
+            ("cores", f"{self.cores} that this process may use"),
+            *(("", text) for text in self.layout()),
+        ]
+
+    def layout(self) -> Iterator[str]:
+        """A text for each kind of core and each memory node, where there are several."""
+        for kind in self.kinds if len(self.kinds) > 1 else ():
+            speed = f", {kind.capacity / 1024:.0%} as fast as the fastest" if kind.capacity else ""
+            caches = ", ".join(f"L{cache.level} {size_text(cache.bytes)}" for cache in kind.caches)
+            yield f"CPUs {cpu_list(kind.cpus)}: {caches}{speed}"
+        for node in self.nodes if len(self.nodes) > 1 else ():
+            yield f"CPUs {cpu_list(node.cpus)} next to memory node {node.number}"
 
 
 @functools.cache

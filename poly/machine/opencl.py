@@ -10,7 +10,7 @@ from codegen.opencl.advice import nvidia_remedy, remedies
 from codegen.opencl.devices import Device, reason
 from codegen.opencl.failures import amount
 from codegen.opencl.survey import Finding
-from poly.machine.text import size_text
+from poly.machine.topology import size_text
 
 
 def opencl_facts(findings: Sequence[Finding], devices: Sequence[Device]) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 c, c:avx2, …           C for this CPU: the instruction set
 opencl, opencl:gpu, …  an OpenCL device: its instruction set and limits, and the device itself
+a name of a user's     C for this CPU: the instruction set, and a compiler and its flags
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from microkernels.errors import TargetError
 from microkernels.isa import ISA, parse_target
 from microkernels.opencl_isa import DeviceISA
 from poly.machine import machine
+from poly.machine.targets import OwnTarget, own_target
 
 if TYPE_CHECKING:
     from codegen.opencl.devices import Device
@@ -28,9 +30,13 @@ class Backend:
 
     isa: ISA
     device: Device | None = None
+    own: OwnTarget | None = None
+    """The user's target that names it, with a compiler and flags."""
 
     def __str__(self) -> str:
         """The text from which `parse` gives this backend."""
+        if self.own is not None:
+            return self.own.name
         return self.device.label if self.device is not None else f"c:{self.isa.name}"
 
     def threads(self, asked: int | None) -> int:
@@ -53,6 +59,9 @@ def parse(target: str) -> Backend:
 
     Raises TargetError if it is unknown or cannot be used here.
     """
+    own = own_target(target)
+    if own is not None:
+        return Backend(own.instructions(), own=own)
     if not is_opencl(target):
         return Backend(parse_target(target))
     from codegen.opencl.devices import find

@@ -29,6 +29,14 @@ class Cache:
     line: int
     shared_by: int
 
+    def cells(self) -> tuple[str, ...]:
+        """The texts of a table's row."""
+        shared = f"{self.shared_by} CPU{'s' if self.shared_by > 1 else ''}"
+        return f"L{self.level}", size_text(self.bytes), str(self.ways), str(self.line), shared
+
+
+HEADS = ("cache", "size", "ways", "line", "shared by")
+"""What the cells of a cache are."""
 
 FALLBACK = (Cache(1, 32 * KIB, 8, 64, 1), Cache(2, 512 * KIB, 8, 64, 1))
 """A lower bound for nearly every core of the last ten years, assumed if the system does not list its caches."""
@@ -156,3 +164,11 @@ def _bytes(text: str) -> int:
     unit = units.get(text[-1:], 1)
     digits = text[:-1] if unit > 1 else text
     return int(digits) * unit if digits.isdigit() else 0
+
+
+def size_text(size: int) -> str:
+    """A number of bytes in the largest binary unit that divides it."""
+    for unit, name in ((KIB**2, "MiB"), (KIB, "KiB")):
+        if size % unit == 0:
+            return f"{size // unit} {name}"
+    return f"{size} B"

@@ -26,9 +26,7 @@ from codegen.signature import Signature
 from poly.measure import process
 from poly.measure.data import Arena, difference, guarded, overrun
 from poly.measure.orders import Check, OrderFailed, Ran, RunFunction, Setup, Time, Trust, result
-
-SAMPLE = 0.002
-"""Seconds that a sample fills, unless that takes too many calls."""
+from poly.timing.benchmark import SAMPLE
 
 INSTANT = 1e-9
 """The least seconds of a call, whatever the clock says."""

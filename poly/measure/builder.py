@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -60,7 +61,8 @@ class Builder:
                 self._ready.add(made.flags)
         except PolyError as error:
             return Built(None, f"{type(error).__name__}: {error}")
-        return self._pool.submit(build, made.library, made.flags, self._directory, SECONDS)
+        here = copy_context()  # with the toolchain of the call
+        return self._pool.submit(here.run, build, made.library, made.flags, self._directory, SECONDS)
 
 
 def _finished(building: Future[Path]) -> Built:

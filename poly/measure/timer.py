@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import cast
 
 from poly.errors import SearchError
-from poly.measure.bench import SAMPLE
 from poly.measure.child import Child, Died
 from poly.measure.orders import Check, Drop, Order, OrderFailed, Setup, Time
 from poly.search.significance import first_rounds, next_rounds
+from poly.timing.benchmark import SAMPLE
 
 PREPARING = 120.0
 """The time limit for creating the arrays, in seconds."""

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 APPLICATION = 0x706F6C79
 """`poly` in ASCII, which distinguishes our files from other SQLite files."""
-FORMAT = 1
-"""Incremented when the tables change."""
+FORMAT, WITH_RUNS = 1, 2
+"""Incremented when the tables change. A file has the first format until it first keeps a benchmark's runs."""
 PATIENCE = 30.0
 """Seconds that a writer waits for other writers."""
 
@@ -44,8 +44,11 @@ CREATE TABLE trials (
 );
 CREATE INDEX trials_by_key ON trials (key);
 """
-SCHEMA = {" ".join(f"{sql}".split()) for sql in (*TABLES.split(";")[:-1], "CREATE TABLE sqlite_sequence(name,seq)")}
-"""The schema that SQLite reports for these tables and for the one that counts keys."""
+RUNS = "CREATE TABLE runs (id INTEGER PRIMARY KEY, machine TEXT NOT NULL, made TEXT NOT NULL, facts TEXT NOT NULL);"
+"""The table that the second format adds: rows of benchmarks as JSON, which no compilation reads."""
+FIRST = {" ".join(f"{sql}".split()) for sql in (*TABLES.split(";")[:-1], "CREATE TABLE sqlite_sequence(name,seq)")}
+SCHEMAS = {FORMAT: FIRST, WITH_RUNS: FIRST | {RUNS.rstrip(";")}}
+"""The schema that SQLite reports for the tables of each format, and for the one that counts keys."""
 
 # SQLite's primary result codes (sqlite.org/rescode.html).
 UNSOUND = {1, 11, 18, 19, 20, 24, 25, 26}
@@ -117,12 +120,26 @@ def check(connection: Connection) -> None:
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if application != APPLICATION:
         raise Unsound("it is not a store of poly's")
-    if version != FORMAT:
-        raise Unsound(f"it has format {version}, and this poly reads format {FORMAT}", newer=version > FORMAT)
+    if version not in SCHEMAS:
+        raise Unsound(f"it has format {version}, and this poly reads format {WITH_RUNS}", newer=version > WITH_RUNS)
     found = {_words(sql) for (sql,) in connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
-    if found != SCHEMA:
-        odd = " and ".join(sorted(f"{sql[:60]!r}" for sql in found ^ SCHEMA)[:2])
-        raise Unsound(f"its tables are not those of format {FORMAT}: see {odd}")
+    if found != SCHEMAS[version]:
+        odd = " and ".join(sorted(f"{sql[:60]!r}" for sql in found ^ SCHEMAS[version])[:2])
+        raise Unsound(f"its tables are not those of format {version}: see {odd}")
+
+
+def with_runs(connection: Connection) -> None:
+    """Give a file the table of a benchmark's runs, if it has none; part of a transaction."""
+    if has_runs(connection):
+        return
+    connection.execute(RUNS)
+    connection.execute(f"PRAGMA user_version = {WITH_RUNS}")
+
+
+def has_runs(connection: Connection) -> bool:
+    """Whether a file of ours has the table of a benchmark's runs."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return bool(version == WITH_RUNS)
 
 
 def _words(sql: str) -> str:

@@ -14,7 +14,7 @@ from microkernels.isa import ISA
 from poly.ir.nest import Nest
 from poly.machine import machine
 from poly.machine.target import OPENCL
-from poly.machine.text import size_text
+from poly.machine.topology import size_text
 from poly.version import RELEASE
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from poly.display import Displayed
 from poly.records.key import Key, Sizes, checked_integer, checked_sizes, checked_text
 from poly.records.place import read_point
 
@@ -24,8 +25,8 @@ def now() -> datetime:
     return datetime.now(UTC).replace(microsecond=0)
 
 
-@dataclass(frozen=True)
-class Record:
+@dataclass(frozen=True, repr=False)
+class Record(Displayed):
     """The best known schedule for a key.
 
     `schedule` is the text of `Schedule.to_json`, `point` that of `poly.records.place.point_text`. `seconds` is the
@@ -55,6 +56,9 @@ class Record:
         count = f"{self.trials} trial{'s' if self.trials != 1 else ''}"
         took = f"{count} in {self.tuning_seconds:.1f} s{'' if self.finished else ', unfinished'}"
         return f"{number} of {self.key.name}, {sizes} ({self.when:%Y-%m-%d %H:%M} UTC, {took})"
+
+    def _title(self) -> str:
+        return str(self)
 
     def beats(self, other: Record) -> bool:
         """Whether this record should replace another one with the same key.

@@ -12,16 +12,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import wraps
 from inspect import signature
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from microkernels.errors import shown
 from poly.checks import checked_text, is_collection
+from poly.display import Block, Displayed, Text
 from poly.errors import ScheduleError
 from poly.ir.budget import CALL, limited
 from poly.ir.edits import rename_repeats
 from poly.ir.nest import Nest, checked_nest
 from poly.ir.tree import Memory, Node
+from poly.names import known_keywords
 from poly.schedules.loopstring import Blocks, translate
 from poly.schedules.steps import (
     KINDS,
@@ -50,11 +53,12 @@ from poly.schedules.steps import (
 )
 from poly.schedules.steps.base import check_names
 from poly.schedules.steps.formulas import Formula
+from poly.schedules.steps.own import check_text, is_own, own_step
 from poly.schedules.steps.part import needs
 
 
 @dataclass(frozen=True, repr=False)
-class Schedule:
+class Schedule(Displayed):
     """The loops of a nest after some steps. Every step returns a new schedule.
 
     `repr` is Python code that makes the schedule from the nest; `print` shows the loops. Every step raises
@@ -113,6 +117,7 @@ class Schedule:
         """
         return self.apply([Split(tuple(sizes.items()))])
 
+    @known_keywords
     def interchange(self, outer: str, inner: str) -> Schedule:
         """Swap two loops. Statements between them move into the first or last iteration of the inner loop.
 
@@ -135,13 +140,14 @@ class Schedule:
             >>> schedule(wave).interchange("t", "x")  # doctest: +NORMALIZE_WHITESPACE
             Traceback (most recent call last):
                 ...
-            poly.errors.ScheduleError: interchange(t, x) is illegal: S0[1, 1] must run before S0[2, 0] (flow on
+            poly.ScheduleError: interchange(t, x) is illegal: S0[1, 1] must run before S0[2, 0] (flow on
                 u, distance (1, -1), with T = 3, N = 3). Remedy: skew(x, by=t).
 
         Halide, TVM: `reorder`. loopy: `prioritize_loops`.
         """
         return self.apply([Interchange(outer, inner)])
 
+    @known_keywords
     def order(self, loops: str) -> Schedule:
         """Put loops in a new order, outermost first; loops that are not named keep their positions.
 
@@ -186,6 +192,7 @@ class Schedule:
         """
         return self.apply([Flatten(loops)])
 
+    @known_keywords
     def fuse(self, first: str, second: str, at: str) -> Schedule:
         """Fuse the loops around statement `second` with those around `first`, down to loop `at`.
 
@@ -209,13 +216,14 @@ class Schedule:
             >>> schedule(late).fuse("S0", "S1", at="i")  # doctest: +NORMALIZE_WHITESPACE
             Traceback (most recent call last):
                 ...
-            poly.errors.ScheduleError: fuse(S0, S1, at=i) is illegal: S0[1] must run before S1[0] (flow on X,
+            poly.ScheduleError: fuse(S0, S1, at=i) is illegal: S0[1] must run before S1[0] (flow on X,
                 with N = 1). Remedy: shift(j, by=1).
 
         Halide: `compute_with`. TVM: `compute_at`. loopy: `rename_iname` to one name.
         """
         return self.apply([Fuse(first, second, at)])
 
+    @known_keywords
     def distribute(self, loop: str, behind: str | None = None, last: str | None = None) -> Schedule:
         """Split a loop's body into one loop for each of its parts, called `i`, `i_2`, `i_3`, …
 
@@ -270,13 +278,14 @@ class Schedule:
             >>> schedule(solve).enclose("k", S0="i", S1="0")  # doctest: +NORMALIZE_WHITESPACE
             Traceback (most recent call last):
                 ...
-            poly.errors.ScheduleError: enclose(k, S0=i, S1=0) is illegal: S0[1, 0] must run before S1[1] (flow on x,
+            poly.ScheduleError: enclose(k, S0=i, S1=0) is illegal: S0[1, 0] must run before S1[1] (flow on x,
                 with N = 2).
 
         isl: `insert_partial_schedule`. Halide, TVM and loopy have no equivalent.
         """
         return self.apply([Enclose(loop, tuple((name, Formula(text)) for name, text in values.items()), at)])
 
+    @known_keywords
     def skew(self, loop: str, by: str, factor: int = 1) -> Schedule:
         """Skew a loop: it counts itself plus `factor` times another loop.
 
@@ -305,6 +314,7 @@ class Schedule:
         """
         return self.apply([Skew(loop, by, factor)])
 
+    @known_keywords
     def shift(self, loop: str, by: int, statement: str | None = None) -> Schedule:
         """Delay the instances of one statement, or of all, by a number of iterations of a loop.
 
@@ -328,6 +338,7 @@ class Schedule:
         """
         return self.apply([Shift(loop, by, statement)])
 
+    @known_keywords
     def reverse(self, loop: str) -> Schedule:
         """Run a loop from its last iteration to its first: it counts `-i`.
 
@@ -349,6 +360,7 @@ class Schedule:
         """
         return self.apply([Reverse(loop)])
 
+    @known_keywords
     def parallel(self, loop: str) -> Schedule:
         """Share the iterations of a loop among threads. A reduction loop is refused: its iterations update one element.
 
@@ -363,7 +375,7 @@ class Schedule:
             >>> schedule(dot).split(i=8).parallel("i_tile")  # doctest: +NORMALIZE_WHITESPACE
             Traceback (most recent call last):
                 ...
-            poly.errors.ScheduleError: parallel(i_tile) is illegal: S0[0] and S0[8] update one element of s
+            poly.ScheduleError: parallel(i_tile) is illegal: S0[0] and S0[8] update one element of s
                 (reduction, distance (8), with N = 9).
 
         Where the iterations are independent:
@@ -429,7 +441,7 @@ class Schedule:
             >>> schedule(wave).items(t=8, x=32)  # doctest: +NORMALIZE_WHITESPACE
             Traceback (most recent call last):
                 ...
-            poly.errors.ScheduleError: items(t=8, x=32) is illegal: S0[1, 1] must run before S0[2, 0] (flow on u,
+            poly.ScheduleError: items(t=8, x=32) is illegal: S0[1, 1] must run before S0[2, 0] (flow on u,
                 distance (1, -1), with T = 3, N = 3), and different work-items run them in loop t, where they cannot
                 wait for each other. Remedy: items(x=32).
 
@@ -437,6 +449,7 @@ class Schedule:
         """
         return self.apply([Items(tuple(numbers.items()))])
 
+    @known_keywords
     def vectorize(self, loop: str) -> Schedule:
         """Run the iterations of an innermost loop in vector lanes; a reduction has a partial result in each lane.
 
@@ -479,6 +492,7 @@ class Schedule:
         """
         return self.apply([Unroll(tuple(factors.items()))])
 
+    @known_keywords
     def pack(
         self,
         array: str,
@@ -572,6 +586,7 @@ class Schedule:
         loop, number = next(iter(size.items()), (None, 1))
         return self.apply([Part(statement, loop, number, None if where is None else Formula(where), into)])
 
+    @known_keywords
     def microkernel(self, kernel: str, statement: str | None = None, initial: str | None = None) -> Schedule:
         """Replace the innermost loops of a contraction by a hand-tuned kernel, such as `gemm_avx512_6x64`.
 
@@ -607,6 +622,7 @@ class Schedule:
         """
         return self.apply([Tensorize(kernel, statement, initial)])
 
+    @known_keywords
     def loops(self, text: str, blocks: Blocks | None = None) -> Schedule:
         """Set order, blocks and parallel loops by a loop string of PARLOOPER (see poly/schedules/loopstring.py).
 
@@ -683,14 +699,38 @@ class Schedule:
             made = method(*given.args, **given.kwargs)
         return made
 
+    if not TYPE_CHECKING:  # any name would pass for a step
+
+        def __getattr__(self, name: str) -> Any:
+            """The method that adds a step of a user's or a package's."""
+            kind = None if name.startswith("_") else own_step(name)
+            if kind is None:
+                raise AttributeError(f"a schedule has no step or attribute {name!r}", name=name, obj=self)
+
+            @wraps(kind)
+            def method(*positional: Any, **named: Any) -> Schedule:
+                return self.apply([kind(*positional, **named)])
+
+            return method
+
     @limited(CALL)
     def __str__(self) -> str:
         from poly.schedules.show import loops_text  # most schedules are not shown
 
         return loops_text(self.nest, self.tree)
 
+    def _title(self) -> str:
+        return f"schedule of {self.nest.name}"
+
+    def _parts(self) -> Iterable[Block]:
+        yield Text(str(self))
+        yield Text(repr(self), "steps")
+
     def __repr__(self) -> str:
         return f"schedule({self.nest.name})" + "".join(f".{call_text(step)}" for step in self.steps)
+
+    # IPython would take the class's own `repr` before a method of a base.
+    _repr_pretty_ = Displayed._repr_pretty_
 
 
 def schedule(nest: Nest) -> Schedule:
@@ -704,10 +744,13 @@ def schedule(nest: Nest) -> Schedule:
 
 def _checked_step(given: Any) -> Step:
     """A step with valid names. Raises ScheduleError for anything else."""
-    if not isinstance(given, KINDS):
+    own = is_own(given)
+    if not isinstance(given, KINDS) and not own:
         raise ScheduleError(f"{shown(given)} is no step. The steps of a schedule are in its attribute steps.")
     step: Step = given
     check_names(step)
+    if own:
+        check_text(step)
     return step
 
 
@@ -724,8 +767,9 @@ def kernel_names(text: str) -> tuple[str, ...]:
 
 def _calls(text: str) -> list[dict[str, Any]]:
     """The steps in a schedule's JSON, each with its name and arguments."""
+    checked = checked_text("a schedule's JSON", text, "that of to_json", ScheduleError)
     try:
-        calls = json.loads(checked_text("a schedule's JSON", text, "that of to_json", ScheduleError))
+        calls = json.loads(checked)
     except RecursionError:
         raise ScheduleError("this is no schedule's JSON text: it is nested too deeply.") from None
     except ValueError as error:
@@ -740,4 +784,8 @@ def _is_call(call: Any) -> bool:
     if not isinstance(call, dict) or call.keys() != {"step", "args", "kwargs"}:
         return False
     name, arguments, keywords = call["step"], call["args"], call["kwargs"]
-    return isinstance(name, str) and name in STEPS and isinstance(arguments, list) and isinstance(keywords, dict)
+    return isinstance(name, str) and _is_known(name) and isinstance(arguments, list) and isinstance(keywords, dict)
+
+
+def _is_known(name: str) -> bool:
+    return name in STEPS or (name.isidentifier() and own_step(name) is not None)

@@ -22,10 +22,10 @@ A package can add one for all its users through the entry point group `poly.stra
 from __future__ import annotations
 
 from difflib import get_close_matches
-from importlib.metadata import entry_points
 from random import Random
 
 from microkernels.errors import shown
+from microkernels.plugins import load, names
 from poly.autoschedule.spaces.space import Point, Space
 from poly.errors import SearchError
 from poly.search.annealing import annealing
@@ -80,7 +80,7 @@ def register(name: str, strategy: Strategy) -> None:
 
 def strategies() -> list[str]:
     """The names of all strategies: built-in, registered, and from entry points."""
-    return sorted({*_STRATEGIES, *(entry.name for entry in entry_points(group=GROUP))})
+    return sorted({*_STRATEGIES, *names(GROUP)})
 
 
 def strategy(wanted: str | Strategy) -> Strategy:
@@ -91,9 +91,9 @@ def strategy(wanted: str | Strategy) -> Strategy:
         return wanted
     if wanted in _STRATEGIES:
         return _STRATEGIES[wanted]
-    for entry in entry_points(group=GROUP, name=wanted):
-        loaded: Strategy = entry.load()
-        return loaded
+    offered: Strategy | None = load(GROUP, wanted, callable, "strategy")
+    if offered is not None:
+        return offered
     close = get_close_matches(wanted[:80], strategies(), 1)
     hint = f"; did you mean {close[0]!r}?" if close else "."
     raise SearchError(f"there is no strategy named {shown(wanted)}{hint} There are: {', '.join(strategies())}")

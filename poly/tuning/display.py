@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol
 
+from poly.timing.yardstick import Yardstick, speed_text
 from poly.tuning.outcome import Failure, in_words
-from poly.tuning.yardstick import Yardstick, speed_text
 
 PAUSE = 5.0
 """Seconds between two lines without a new best."""

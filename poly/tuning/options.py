@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Literal
@@ -12,6 +13,7 @@ from poly.errors import SearchError
 from poly.search.events import Strategy
 from poly.search.stopping import Budget
 from poly.search.strategies import strategy
+from poly.tuning.report import TrialReport
 
 Start = Literal["model", "origin"]
 
@@ -39,6 +41,7 @@ class Options:
     seed: int = 0
     records: bool = True
     show: bool | None = None
+    on_trial: Callable[[TrialReport], object] | None = None
 
     def __post_init__(self) -> None:
         _check_budget("trials", self.trials, Integral, "a whole number")
@@ -50,6 +53,8 @@ class Options:
             checked_flag(name, getattr(self, name))
         if isinstance(self.seed, bool) or not isinstance(self.seed, int):
             raise SearchError(f"seed must be an integer, not {shown(self.seed)}.")
+        if self.on_trial is not None and not callable(self.on_trial):
+            raise SearchError(f"on_trial must be a function of a TrialReport, not {shown(self.on_trial)}.")
 
     @property
     def name(self) -> str:

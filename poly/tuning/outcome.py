@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from poly.autoschedule.spaces.space import Point, Space
+from poly.display import Block, Cells, Displayed, time_text
 from poly.kernel import Kernel
 from poly.opencl_kernel import OpenCLKernel
 from poly.schedules.schedule import Schedule
-from poly.tuning.yardstick import Yardstick, speed_text, time_text
+from poly.timing.yardstick import Yardstick, speed_text
 
 
 @dataclass(frozen=True)
@@ -51,8 +53,8 @@ def point_words(space: Space, point: Point) -> str:
     return "; ".join(filter(None, (str(space.structures[point.structure]), sizes)))
 
 
-@dataclass(frozen=True)
-class Tuning:
+@dataclass(frozen=True, repr=False)
+class Tuning(Displayed):
     """A completed tuning.
 
     `best` is the best point of `space`, `schedule` its schedule and `seconds` its time per call; `choice_seconds` is
@@ -83,9 +85,19 @@ class Tuning:
         return None if self.choice_seconds is None else self.choice_seconds / self.seconds
 
     def __str__(self) -> str:
-        """The table that `poly tune` prints."""
+        """The title and the rows, a line each."""
+        return "\n".join((self.title, *(f"  {label:15} {text}" for label, text in self.rows())))
+
+    def _title(self) -> str:
+        return f"tuning of {self.title}: {self.trials} trials"
+
+    def _parts(self) -> Iterable[Block]:
+        yield Cells(self.rows())
+
+    def rows(self) -> list[tuple[str, str]]:
+        """What `poly tune` prints below the title: labels and texts."""
         reused = f", {self.reused} of them from the records" if self.reused else ""
-        rows = [
+        return [
             ("model's choice", self._line(self.space.choice, self.choice_seconds)),
             ("best found", self._line(self.best, self.seconds)),
             ("ratio", "-" if self.ratio is None else f"{self.ratio:.3f}"),
@@ -97,7 +109,11 @@ class Tuning:
             ("kept in", str(self.store or "nothing: the records were left alone")),
             ("schedule", repr(self.schedule)),
         ]
-        return "\n".join((self.title, *(f"  {label:15} {text}" for label, text in rows)))
+
+    def interruption(self) -> str:
+        """The warning after an interrupted search."""
+        kept = f" It is kept in {self.store}; the same call again goes on." if self.store else ""
+        return f"tuning was interrupted: this is the best of {self.trials} trials.{kept}"
 
     def facts(self) -> dict[str, Any]:
         """The tuning as values for JSON; rates are in the unit that `unit` names."""
@@ -115,7 +131,8 @@ class Tuning:
 
         return {
             "nest": self.space.nest.name,
-            "sizes": dict((*self.space.nest.fixed, *self.space.sizes)),
+            "sizes": dict(self.space.nest.fixed),
+            "at": dict(self.space.sizes),
             "target": self.space.isa.name,
             "device": device and {name: getattr(device, name) for name in ("name", "platform", "version", "driver")},
             "threads": self.space.threads,
@@ -132,6 +149,7 @@ class Tuning:
             "interrupted": self.interrupted,
             "store": str(self.store) if self.store else None,
             "schedule": repr(self.schedule),
+            "steps": json.loads(self.schedule.to_json()),
         }
 
     def _line(self, point: Point, seconds: float | None) -> str:

@@ -6,6 +6,7 @@ process is killed, the time is up, or Ctrl-C ends the search, which keeps the be
 
 from __future__ import annotations
 
+import logging
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -29,6 +30,7 @@ from poly.search.events import Ask, Event, Strategy, Trial
 from poly.search.journal import Journal, Outcome
 from poly.search.run import reserve, search
 from poly.search.strategies import strategy as find
+from poly.timing.yardstick import Yardstick, gpu_yardstick, speed_text, yardstick
 from poly.tuning.display import Display, Silent, Status, display
 from poly.tuning.history import History, seeded
 from poly.tuning.options import Options
@@ -42,7 +44,9 @@ from poly.tuning.outcome import (
     with_tuning,
 )
 from poly.tuning.problem import TuningProblem, problem
-from poly.tuning.yardstick import Yardstick, gpu_yardstick, yardstick
+from poly.tuning.report import TrialReport
+
+logger = logging.getLogger("poly.tune")
 
 
 def tuned(
@@ -75,11 +79,14 @@ class _Session:
         self.yardstick = self._yardstick()
 
     def run(self) -> TunedKernel | TunedOpenCLKernel:
+        logger.info("%s: tuning begins, with %d trials from the records", self.problem.title, len(self.journal.known))
         with display(self.options.show) as self.display:
             self.display.update(self._status())
             found = self._search()
             if found.trials:
                 self._keep(found.best, finished=not found.interrupted)
+        speed = speed_text(found.seconds, self.yardstick)
+        logger.info("%s: best of %d trials: %s; %s", self.problem.title, len(self.journal.trials), speed, found.stopped)
         return self._kernel(self._tuning(found))
 
     @property
@@ -99,6 +106,17 @@ class _Session:
         if self.best is not None and self.best != self.kept:
             self._keep(self.best, finished=False)
         self.display.update(self._status())
+        if isinstance(event, Trial):
+            self._report(event)
+
+    def _report(self, trial: Trial) -> None:
+        """Tell the log and the user's function about a trial, which is stored by now."""
+        best = None if self.best is None else self.journal.seconds(self.best)
+        number, title = len(self.journal.trials), self.problem.title
+        made = TrialReport(title, number, trial, self.space, best, self._elapsed(), self.yardstick)
+        logger.debug("%s: %s", title, made)
+        if self.options.on_trial is not None:
+            self.options.on_trial(made)
 
     def _keep(self, best: Point, finished: bool) -> None:
         self.kept = best
@@ -126,7 +144,8 @@ class _Session:
     def _batch_words(self, ask: Ask) -> str:
         """`4 candidates (order rows inside | as written)`."""
         kinds = dict.fromkeys(str(self.space.structures[point.structure]) for point in ask.points)
-        return f"{len(ask.points)} candidates ({' | '.join(kinds)})"
+        count = len(ask.points)
+        return f"{count} candidate{'s' * (count != 1)} ({' | '.join(kinds)})"
 
     def _search(self) -> Outcome:
         budget = self.options.budget(len(self.journal.known), self._elapsed())

@@ -14,22 +14,28 @@ import pytest
 from benchmarks import runner
 from benchmarks.arrays import Array
 from benchmarks.case import Case
-from benchmarks.contender import Contender, Failed, NotInstalled
+from benchmarks.contender import Contender, Failed, NotInstalled, Tuned
 from benchmarks.issue import issue_rate
 from benchmarks.problems.matmul import Matmul
 from benchmarks.report import ResultLine, document, exit_status, means, notes, plain, rich_table
 from benchmarks.runner import ATTEMPTS, AWAKE, SETTLE, Result, Rounds, measure, relative_error, tolerance
 from benchmarks.workloads import nests
 from microkernels.dtypes import f32
+from poly.timing.load import MachineLoad
 
 BUDGET = Rounds(seconds=0, rounds=(3, 3), sample=0)
 FIELDS = {
     "workload", "size", "dtype", "target", "threads", "gflops", "peak_fraction", "seconds", "peers",
-    "ratio_to_best_peer", "trials", "tune_seconds", "max_error", "config", "samples", "peaks", "issues", "spread",
+    "ratio_to_best_peer", "max_error", "right", "config", "samples", "peaks", "issues", "spread",
     "attempts", "reliable", "disturbed", "best_peer", "ratio_spread",
-    "bound", "workspace", "built_seconds",
+    "bound", "workspace", "built_seconds", "interval", "date", "load", "poly", "compiler", "host",
 }  # fmt: skip
 """What `--json` promises of a row."""
+
+
+def peak_of_one() -> float:
+    """A peak in GFLOP/s."""
+    return 1e-6
 
 
 @dataclass(frozen=True)
@@ -144,12 +150,56 @@ def test_a_row_has_exactly_the_promised_fields() -> None:
     (row,) = made["rows"]
     assert made["machine"] == {"cpu": "some"}
     assert set(row) == FIELDS
-    peer = {"gflops": pytest.approx(512e-9), "version": "1.0", "config": "fake", "samples": [2.0] * 3}
-    assert row["peers"]["peer"] == peer
+    peer = {"gflops": pytest.approx(512e-9), "version": "1.0", "config": "fake", "samples": [2.0] * 3, "right": True}
+    assert row["peers"]["peer"] == {**peer, "max_error": pytest.approx(0, abs=1e-6)}
     assert (row["samples"], row["attempts"], row["reliable"]) == ([1.0] * 3, 1, True)
     assert row["gflops"] == pytest.approx(1024e-9)
     assert row["peak_fraction"] == pytest.approx(1.024)
     assert row["ratio_to_best_peer"] == pytest.approx(2)
+
+
+def test_a_tuned_kernel_names_its_trials() -> None:
+    made = line(Fake("poly"))
+    timing = replace(made.result.timings[0], tuned=Tuned(12, 3.5))
+    row = replace(made, result=replace(made.result, timings=(timing,))).row()
+    assert (row["trials"], row["tune_seconds"]) == (12, 3.5)
+
+
+def test_a_busy_machine_is_told_with_the_worst_case() -> None:
+    quiet, busy = line(Fake("poly")), line(Fake("poly"))
+    loads = [MachineLoad(1.0, 2, 0.5, others, 0.0) for others in (0.02, 0.6, 1.4)]
+    lines = [replace(quiet, result=replace(busy.result, load=load)) for load in loads]
+    (said,) = [note for note in notes(lines) if "busy" in note]
+    assert said.startswith("the machine was busy: other processes used 1.4 of 2 CPUs")
+    assert "busy in 2 of 3 cases" in said
+    assert not [note for note in notes(lines[:1]) if "busy" in note]
+
+
+def test_a_slow_contender_takes_part_in_the_first_rounds_only() -> None:
+    budget = replace(BUDGET, rounds=(8, 8), patience=5.0)
+    result = measure(
+        case(), 1, [Fake("poly", 0.5), Fake("quick", 1.0), Fake("slow", 2.0), Fake("snail", 9.0)], peak_of_one, budget
+    )
+    assert [len(timing.samples) for timing in result.timings] == [8, 5, 2, 1]
+    assert result.ratio_to(result.timings[2], result.timings[0]).median == pytest.approx(4)
+
+
+def test_a_slow_peer_is_the_best_where_it_is_the_only_one() -> None:
+    budget = replace(BUDGET, rounds=(8, 8), patience=5.0)
+    result = measure(case(), 1, [Fake("poly", 0.5), Fake("slow", 2.0)], peak_of_one, budget)
+    assert result.best_peer("poly").name == "slow" and result.ratio("poly").median == pytest.approx(4)
+
+
+def test_rounds_end_when_the_medians_are_known() -> None:
+    precise = replace(BUDGET, seconds=1e9, rounds=(6, 50), precise=0.01)
+    assert len(measure(case(), 1, [Fake("poly"), Fake("peer")], peak_of_one, precise).peaks) == 6
+    assert len(measure(case(), 1, [Fake("poly")], peak_of_one, replace(precise, precise=None)).peaks) == 50
+
+
+def test_what_the_user_named_is_called_from_python_however_short_the_work_is() -> None:
+    named = replace(BUDGET, always=frozenset({"mine"}))
+    result = measure(case(), 1, [Fake("poly"), Fake("mine", in_c=False), Fake("other", in_c=False)], lambda: 1e6, named)
+    assert [timing.name for timing in result.timings] == ["poly", "mine"]
 
 
 def test_rounds_beside_a_busy_neighbour_are_told() -> None:

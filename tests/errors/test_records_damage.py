@@ -61,7 +61,7 @@ def without_a_table(path: Path) -> None:
 
 
 def newer(path: Path) -> None:
-    execute(path, "PRAGMA user_version = 2")
+    execute(path, "PRAGMA user_version = 3")
 
 
 def execute(path: Path, *statements: str) -> None:
@@ -98,7 +98,7 @@ def test_a_damaged_file_is_moved_aside_by_a_writer(store: Store, harm: Callable[
 
 def test_a_newer_file_is_moved_aside(store: Store) -> None:
     newer(store.path)
-    told = r"by a newer poly \(it has format 2, and this poly reads format 1\)\. They were moved to .*\.newer-1"
+    told = r"by a newer poly \(it has format 3, and this poly reads format 2\)\. They were moved to .*\.newer-1"
     with pytest.warns(RecordWarning, match=told):
         store.save(record())
     assert store.records() == [record()]

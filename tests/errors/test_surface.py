@@ -136,7 +136,12 @@ def functions(folder: Path) -> list[Door]:
         Door("nest", poly.nest, (lambda x: x,), {"reassociate": True}),
         Door("from_c", poly.from_c, (C_LOOPS, "f"), {"include": [], "define": {"N": 3}, "reassociate": True}),
         Door("einsum", poly.einsum, ("mk,kn->mn",), {"dtype": f32, "reassociate": True, "m": 4}),
-        Door("compile", poly.compile, (matmul,), {"schedule": None, "records": False, **told}),
+        Door(
+            "compile",
+            poly.compile,
+            (matmul,),
+            {"schedule": None, "records": False, "compiler": None, "flags": ["-O1"], **told},
+        ),
         Door("dependences", poly.dependences, (matmul,)),
         Door("schedule", poly.schedule, (matmul,)),
         Door("microkernel", poly.microkernel, (matmul,), {"c": OWN, "isa": "portable", "tile": TILE, "needs": {}}),
@@ -158,6 +163,13 @@ def functions(folder: Path) -> list[Door]:
             {"prefix": "own", "isas": ["portable"], "threads": "none"},
         ),
         Door("kernel.write_header", small().write_header, (folder / "made.h",), {"prefix": "own", "isas": None}),
+        Door(
+            "write_package",
+            lambda path, made, called, version, flags: poly.write_package(
+                path, made, name=called, version=version, isas=["portable"], flags=flags
+            ),
+            (folder / "made", small(), "own", "1.0", []),
+        ),
         Door("write_opencl", poly.write_opencl, (folder, kernel())),
         Door("nest.with_sizes", matmul.with_sizes, (SIZES,)),
         Door("nest.statement", matmul.statement, ("S0",)),
@@ -172,6 +184,7 @@ def functions(folder: Path) -> list[Door]:
 def tunings() -> list[Door]:
     choices = {"strategy": "droplet", "trials": 1, "seconds": 1.0, "start": "model", "cold": False, "seed": 0}
     told = {"target": "c:portable", "threads": 1, "sizes": {"N": 4}, "at": {"K": 4}, "records": False, "show": False}
+    told |= {"compiler": None, "flags": ()}
     return [Door("tune", poly.tune, (matmul,), {**choices, **told, "M": 4})]
 
 

@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 from poly import commands
 from poly.commands import machine as machine_command
 from poly.machine import Bandwidth, Measured, Peak
+from poly.report import content
 from poly.tuning import session
 
 pytestmark = pytest.mark.slow
@@ -37,6 +38,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(machine_command, "measured", lambda machine, anew: RATES)
     monkeypatch.setattr(session._Session, "run", refuse)
+    monkeypatch.setattr(content, "measured", lambda machine: RATES)
     (tmp_path / "good.py").write_text(NEST)
     return tmp_path
 
@@ -113,19 +115,47 @@ PLACES: dict[str, Callable[[str], tuple[str, ...]]] = {
         f"show {option}": lambda odd, option=option: ("show", GOOD, option, odd)
         for option in ("--size", "--target", "--threads", "--steps")
     },
+    "report": lambda odd: ("report", odd, "-o", "made.html"),
+    **{
+        f"report {option}": lambda odd, option=option: ("report", GOOD, "--no-measure", option, odd)
+        for option in ("-o", "--plot", "--loops", "--at")
+    },
     "header": lambda odd: ("header", odd, "-o", "made.h"),
     "header's file": lambda odd: ("header", GOOD, "--isa", "portable", "-o", odd),
     "blas": lambda odd: ("header", "--blas", odd, "--isa", "portable", "-o", "blas.h"),
     **{
         f"header {option}": lambda odd, option=option: (*HEADER, option, odd)
-        for option in ("--isa", "--prefix", "--special", "--threads", "--cores", "-MF", "--size")
+        for option in (
+            "--isa",
+            "--prefix",
+            "--special",
+            "--threads",
+            "--cores",
+            "-MF",
+            "--size",
+            "--pkgconfig",
+            "--cmake",
+        )
     },
+    "build": lambda odd: ("build", odd, "-o", "made"),
+    "build --name": lambda odd: ("build", GOOD, "-o", "made", "--isa", "portable", "--name", odd),
     "opencl": lambda odd: ("opencl", odd, "-o", "made"),
     "opencl --target": lambda odd: ("opencl", GOOD, "-o", "made", "--target", odd),
     "tune": lambda odd: ("tune", odd),
     **{
         f"tune {option}": lambda odd, option=option: ("tune", GOOD, "--size", "N=4", option, odd)
-        for option in ("--at", "--trials", "--seconds", "--strategy", "--start", "--target", "--threads", "--seed")
+        for option in (
+            "--at",
+            "--trials",
+            "--seconds",
+            "--strategy",
+            "--start",
+            "--target",
+            "--threads",
+            "--seed",
+            "--compiler",
+            "--flag",
+        )
     },
     "records": lambda odd: ("records", odd),
     "records list": lambda odd: ("records", "list", "--nest", odd, "--target", odd),

@@ -10,12 +10,15 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from headers import need_isa
 from opencl_device import device
 from pages import check_page, played
 
 import poly
 from benchmarks.published import stored
-from poly.schedules.steps import STEPS
+from microkernels import isa
+from poly.machine import targets
+from poly.schedules.steps import STEPS, own
 from poly.version import RELEASE
 
 
@@ -53,6 +56,17 @@ def test_each_error_and_warning_has_a_section_with_an_example(project: Path) -> 
     for name, text in examples.items():
         assert re.search(rf"^```text\n(?:.*\n)*?{name}: ", text, re.MULTILINE), name
         assert "*What to do:*" in text, name
+
+
+def test_extensions_are_as_shown(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for module in (isa, own, targets):
+        monkeypatch.setattr(module, "_OWN", {})
+    monkeypatch.syspath_prepend(str(project / "examples" / "extending" / "src"))
+    path = page(project, "extending")
+    need_isa("avx2")  # its instruction set is for such CPUs
+    check_page(path, played(path.read_text(), tmp_path, capsys))
 
 
 def test_schedules_are_as_shown(project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import metadata
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from own_kernels import lesson
 from shared_nests import matmul, nt
 
 import poly
+from microkernels import plugins
 from microkernels.custom_kernel import CustomKernel
 from microkernels.isa import host_machine
 from poly import f32, f64, i32
@@ -314,7 +314,7 @@ def test_an_installed_package_offers_them(monkeypatch: pytest.MonkeyPatch, tmp_p
         'for name in ("wrong_portable_1x1", "given_portable_2x2x1"):\n'
         "    try:\n"
         "        tiled.microkernel(name)\n"
-        "    except poly.TargetError as error:\n"
+        "    except poly.PolyError as error:\n"
         "        print(error)\n"
     )
     root = Path(__file__).parents[2]
@@ -323,7 +323,7 @@ def test_an_installed_package_offers_them(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert done.returncode == 0, done.stderr
     assert "# microkernel given_portable_2x2x2" in done.stdout
     assert (
-        "the entry point wrong_portable_1x1 of the group poly.microkernels, offered:TEXT, is no microkernel"
+        "wrong_portable_1x1 of the group poly.microkernels, offered:TEXT of offered 1.0, is no microkernel of that name"
         in done.stdout
     )
     assert "unknown microkernel 'given_portable_2x2x1': the closest are given_portable_2x2x2" in done.stdout
@@ -333,7 +333,7 @@ def test_none_is_looked_for_where_poly_has_the_kernel(monkeypatch: pytest.Monkey
     def refuse(**_: Any) -> Any:
         raise AssertionError("the entry points were read")
 
-    monkeypatch.setattr(metadata, "entry_points", refuse)
+    monkeypatch.setattr(plugins, "entry_points", refuse)
     schedule = poly.schedule(matmul).tile(i=6, j=8).microkernel("gemm_portable_6x8")
     poly.compile(matmul, schedule=schedule, target="c:portable", threads=1)
 

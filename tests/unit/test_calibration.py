@@ -6,6 +6,7 @@ import json
 import subprocess
 from collections.abc import Iterator
 from dataclasses import asdict, replace
+from functools import lru_cache
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from codegen.cache import put
 from microkernels.isa import AVX2, AVX512, ISAS, NEON, PORTABLE, host
 from poly.machine import background, calibration
 from poly.machine.calibration import described
-from poly.machine.description import machine
+from poly.machine.description import Machine, machine
 from poly.machine.measured import Measured, TileCosts, parsed
 from poly.machine.operands import PITCHES, regions
 from poly.machine.tile_probes import TileProbes
@@ -177,3 +178,36 @@ def test_described_tiles_know_what_large_ones_gain(isa: Any) -> None:
     """Steps of large tiles take their multiply-adds and little more, those of one row far more."""
     speeds = {(one.rows, one.vectors): one.step / (one.rows * one.vectors) for one in costs_of(isa.name).speeds}
     assert speeds[6, 2] < 1.1 and speeds[1, 1] > 2
+
+
+@pytest.fixture
+def probed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The names of the instruction sets that were measured: what is found is a described CPU."""
+    found: list[str] = []
+
+    def fake(here: Machine) -> Measured:
+        found.append(here.isa.name)
+        return described("avx2", SIZES)
+
+    monkeypatch.setattr(calibration, "measure", fake)
+    for name in ("_measured_once", "_rates_once"):
+        monkeypatch.setattr(calibration, name, lru_cache(fake))
+    return found
+
+
+def test_a_benchmark_keeps_no_calibration(probed: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    uncalibrated = replace(machine(), isa=PORTABLE, cpu="one that is not calibrated")
+    monkeypatch.setenv(calibration.VARIABLE, calibration.UNKEPT)
+    assert calibration.measured(uncalibrated) == calibration.measured(uncalibrated)
+    assert calibration.kept(uncalibrated) is None and probed == ["portable"]
+    monkeypatch.setenv(calibration.VARIABLE, calibration.NEVER)
+    assert calibration.at_hand(uncalibrated) == described("avx2", SIZES)
+    assert calibration.kept(uncalibrated) is None
+    calibration.measured(uncalibrated)
+    assert calibration.kept(uncalibrated) == calibration.at_hand(uncalibrated) == described("avx2", SIZES)
+
+
+def test_none_starts_beside_a_benchmark(started: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(background.VARIABLE, background.UNKEPT)
+    background.calibrate_soon(NEON)
+    assert started == []

@@ -11,7 +11,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from microkernels import plugins
 from poly import commands
+from poly.commands import header, show
 from poly.commands import machine as machine_command
 from poly.machine import Bandwidth, Measured, Peak
 
@@ -117,7 +119,7 @@ def test_commands_of_other_packages_come_by_entry_points(monkeypatch: pytest.Mon
             return paint
 
     entry = Entry("paint", "somewhere:paint", commands.GROUP)
-    monkeypatch.setattr(metadata, "entry_points", lambda group, name=None: [entry] if name in (None, "paint") else [])
+    monkeypatch.setattr(plugins, "entry_points", lambda **wanted: metadata.EntryPoints([entry]).select(**wanted))
     _, out, _ = poly("--help")
     assert "paint" in out and "machine" in out and "show" in out
     assert poly("paint")[:2] == (0, "painted\n")
@@ -153,3 +155,93 @@ def test_what_hides_the_benchmarks_is_named(tmp_path: Path, monkeypatch: pytest.
     assert status == 2
     assert f"{tmp_path / 'benchmarks' / '__init__.py'} hides poly's package 'benchmarks'" in err
     assert "rename it" in err
+
+
+STEPS = [{"step": "tile", "args": [], "kwargs": {"i": 4}}]
+RECORD = {"key": {"sizes": {"M": 8}}, "schedule": json.dumps(STEPS)}
+
+
+@pytest.mark.parametrize(
+    ("given", "sizes"),
+    [
+        (STEPS, {}),
+        ({"steps": STEPS, "sizes": {"M": 8}, "schedule": "schedule(double).tile(i=4)"}, {"M": 8}),
+        ({"steps": json.dumps(STEPS)}, {}),
+        (RECORD, {"M": 8}),
+        ([RECORD], {"M": 8}),
+    ],
+)
+@pytest.mark.parametrize("way", ["text", "file", "stdin"])
+def test_steps_come_from_what_other_commands_print(file: Path, given: object, sizes: dict[str, int], way: str) -> None:
+    text = json.dumps(given)
+    stored = file.with_name("steps.json")
+    stored.write_text(text)
+    option = {"text": text, "file": str(stored), "stdin": "-"}[way]
+    done = CliRunner().invoke(commands.poly, ["show", f"{file}:double", "--schedule", "--steps", option], input=text)
+    first = "for i_tile in range(2):" if sizes else "for i_tile in range((M + 3) // 4):"
+    assert done.stdout.splitlines()[0].partition(":")[0] + ":" == first
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("none.json", "'none.json': this is neither JSON nor a file of it"),
+        ("[1", "this is neither JSON nor a file of it"),
+        ("/dev/zero", "this is neither JSON nor a file of it"),
+        ('{"a": 1}', "has no steps"),
+        (json.dumps([RECORD, RECORD]), "or several schedules"),
+        ('[{"step": "paint", "args": [], "kwargs": {}}]', "paint"),
+    ],
+)
+def test_what_is_no_steps(file: Path, given: str, message: str) -> None:
+    status, _, err = poly("show", f"{file}:double", "--steps", given)
+    assert status == 2 and message in err and "Error: " in err
+
+
+def test_the_steps_of_one_nest_are_for_no_other(file: Path, tmp_path: Path) -> None:
+    file.write_text(
+        f"{NEST}\n{NEST.partition('@')[2].replace('double', 'twice').replace('poly.nest', '@poly.nest', 1)}"
+    )
+    status, _, err = poly("header", str(file), "-o", str(tmp_path / "a.h"), "--steps", json.dumps(STEPS))
+    assert status == 2 and "has several nests (double, twice)" in err and not (tmp_path / "a.h").exists()
+    assert (
+        poly("header", f"{file}:twice", "-o", str(tmp_path / "a.h"), "--steps", json.dumps(STEPS), "--isa", "portable")[
+            0
+        ]
+        == 0
+    )
+    assert "i_tile" in (tmp_path / "a.h").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["header", "{file}:double", "-o", "{folder}/none/a.h"], "-o {folder}/none/a.h: there is no such folder"),
+        (["header", "{file}:double", "-o", "{folder}"], "-o {folder}: this is a folder; name a file in it"),
+        (["show", "{file}:double", "--model", "--plot", "{folder}/a.gif"], "the name must end in .png, .svg, .pdf"),
+        (["show", "{file}:double", "--model", "--plot", "{folder}/none/a.png"], "there is no such folder"),
+        (["records", "export", "{folder}"], "FILE {folder}: this is a folder; name a file in it"),
+    ],
+)
+def test_outputs_are_checked_before_the_work(
+    file: Path, tmp_path: Path, arguments: list[str], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (show, header):
+        monkeypatch.setattr(module, "compile_nest", lambda *_, **__: pytest.fail("the work began"))
+    status, _, err = poly(*(argument.format(file=file, folder=tmp_path) for argument in arguments))
+    assert status == 2 and message.format(folder=tmp_path) in err
+
+
+def test_an_interrupted_command_says_so(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(show, "compile_nest", interrupted)
+    status, _, err = poly("show", f"{file}:double")
+    assert status == 130 and err == "Interrupted.\n"
+
+
+def test_why_not_is_shown(file: Path) -> None:
+    status, out, _ = poly("show", f"{file}:double", "--size", "M=8", "--why-not", "--threads", "1")
+    assert status == 0 and "not parallel" in out and "the schedule is for one thread" in out
+    assert "\nwhy not\n" in poly("show", f"{file}:double")[1]

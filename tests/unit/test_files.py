@@ -26,7 +26,9 @@ ALLOWED = {
     "benchmarks/programs/compilers.py": "loops in C in such a folder",
     "poly/measure/builder.py": "a candidate in a folder of its own that is removed",
     "poly/measure/child.py": "what a process says, in such a folder",
-    "poly/explanation/plot.py": "into memory",
+    "poly/commands/style.py": "into memory",
+    "poly/measure/counters.py": "an order to a process, in such a folder",
+    "poly/pictures/files.py": "into memory",
     "poly/records/quarantine.py": "a lock, in which nothing is written",
 }
 

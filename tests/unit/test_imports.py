@@ -170,7 +170,8 @@ def test_a_circle_of_folders_is_found() -> None:
 def test_a_name_is_that_of_one_class(project: Path) -> None:
     """Two that differ have different names: who reads `Part` need not ask which one."""
     layers = [project / layer for layer in ("microkernels", "codegen", "poly")]
-    files = [path for layer in layers for path in layer.rglob("*.py")]
+    taken_along = project / "codegen/package/wheel/runtime.py"  # by packages, in which there is no poly
+    files = [path for layer in layers for path in layer.rglob("*.py") if path != taken_along]
     nodes = [node for path in files for node in ast.walk(ast.parse(path.read_text()))]
     names = Counter(n.name for n in nodes if isinstance(n, ast.ClassDef) and not n.name.startswith("_"))
     assert len(names) > 300

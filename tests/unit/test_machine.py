@@ -16,8 +16,16 @@ from poly.machine.calibration import _key, footprints
 from poly.machine.cores import cgroup_quota
 from poly.machine.description import cpu_name
 from poly.machine.probes import probes
-from poly.machine.text import layout, size_text
-from poly.machine.topology import FALLBACK, common_caches, core_kinds, cpu_list, cpu_numbers, memory_nodes, read_caches
+from poly.machine.topology import (
+    FALLBACK,
+    common_caches,
+    core_kinds,
+    cpu_list,
+    cpu_numbers,
+    memory_nodes,
+    read_caches,
+    size_text,
+)
 
 L1 = Cache(1, 32 << 10, 8, 64, 1)
 L3 = Cache(3, 32 << 20, 16, 64, 8)
@@ -111,9 +119,9 @@ def test_a_stated_speed_tells_cores_apart(tmp_path: Path) -> None:
         write_cpu(tmp_path, cpu, "64K", "512K", f"{cpu}", "0-2", capacity)
     slow, fast = core_kinds(range(3), tmp_path)
     assert (slow.cpus, slow.capacity, fast.cpus, fast.capacity) == ((0, 1), 430, (2,), 1024)
-    assert list(layout(replace(SMALL, kinds=(slow, fast)))) == [
-        "            CPUs 0-1: L1 64 KiB, L2 512 KiB, L3 30 MiB, 42% as fast as the fastest",
-        "            CPUs 2: L1 64 KiB, L2 512 KiB, L3 30 MiB, 100% as fast as the fastest",
+    assert list(replace(SMALL, kinds=(slow, fast)).layout()) == [
+        "CPUs 0-1: L1 64 KiB, L2 512 KiB, L3 30 MiB, 42% as fast as the fastest",
+        "CPUs 2: L1 64 KiB, L2 512 KiB, L3 30 MiB, 100% as fast as the fastest",
     ]
 
 
@@ -139,7 +147,7 @@ def test_memory_nodes_of_the_allowed_cpus(tmp_path: Path) -> None:
     found = memory_nodes((2, 3, 4, 12), tmp_path)
     assert [(node.number, node.cpus) for node in found] == [(0, (2, 3)), (1, (4,)), (10, (12,))]
     assert memory_nodes((2, 3), tmp_path / "absent") == ()
-    assert next(layout(replace(SMALL, nodes=found))) == "            CPUs 2-3 next to memory node 0"
+    assert next(replace(SMALL, nodes=found).layout()) == "CPUs 2-3 next to memory node 0"
 
 
 @pytest.mark.parametrize(("text", "numbers"), [("0-3,8", (0, 1, 2, 3, 8)), ("7", (7,)), ("", ()), ("0-x", ())])
@@ -238,7 +246,7 @@ def test_the_probes_give_positive_rates() -> None:
 
 def test_the_table_and_the_facts_name_everything() -> None:
     text = "\n".join(table(SMALL, RATES))
-    for expected in ("some CPU", "portable", "32 KiB", "32 MiB", "8 CPUs", "190.0", "read, 2 threads"):
+    for expected in ("some CPU", "portable", "32 KiB", "32 MiB", "8 CPUs", "190.0", "L1, 2 threads", "400.0  300.0"):
         assert expected in text
     made = facts(SMALL, RATES)
     assert json.loads(json.dumps(made))["caches"][1]["bytes"] == 32 << 20

@@ -412,7 +412,7 @@ def test_host_and_device_are_not_mixed(axpy: Executable, queue: Any) -> None:
         axpy(cl_array.to_device(queue, a), a, 1.0)
     assert str(caught.value) == (
         "A on the device, and B on the host: give all arrays as NumPy's or all as pyopencl's. "
-        "Remedy: pyopencl.array.to_device(queue, B), or A.get()"
+        "Remedy: work = pyopencl.array.to_device(queue, B), and copy it back after the call: B[...] = work.get()"
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,6 @@ from click.testing import CliRunner
 from tuning_records import key, record, trial
 
 from poly import commands
-from poly.commands import tables
 from poly.records import Store
 
 
@@ -95,16 +93,6 @@ def test_list_as_json(filled: Store) -> None:
     assert [facts["id"] for facts in found] == [1, 2, 3, 4]
     assert found[2]["key"]["machine"] == "Intel 486"
     assert found[0]["key"]["sizes"] == {"M": 512, "N": 64}
-
-
-def test_a_table_by_rich(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a terminal; what looks like rich's markup is text."""
-    terminal = io.StringIO()
-    monkeypatch.setattr(terminal, "isatty", lambda: True)
-    monkeypatch.setattr("sys.stdout", terminal)
-    monkeypatch.setenv("COLUMNS", "80")
-    tables.print_table(["nest", "sizes"], [["[red]a", "M=1"], ["b", "M=2000"]])
-    assert "[red]a" in terminal.getvalue() and "M=2000" in terminal.getvalue()
 
 
 def test_show(filled: Store) -> None:
@@ -195,11 +183,11 @@ def test_clear_by_number_reaches_other_machines(filled: Store) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["show", "9"], "poly: there is no record 9"),
+        (["show", "9"], "Error: there is no record 9"),
         (["show", "first"], "'first' is not a valid integer"),
         (["import", "absent.jsonl"], "'absent.jsonl' does not exist"),
         (["merge", "."], "is a directory"),
-        (["export", "/nowhere/out.jsonl"], "poly: the records cannot be written to /nowhere/out.jsonl: No such file"),
+        (["export", "/nowhere/out.jsonl"], "Error: FILE /nowhere/out.jsonl: there is no such folder"),
         (["paint"], "No such command 'paint'"),
     ],
 )
@@ -212,10 +200,10 @@ def test_mistakes(filled: Store, arguments: list[str], message: str) -> None:
 
 def test_a_damaged_store_is_told_once_and_in_plain_words(filled: Store) -> None:
     filled.path.write_text("damage" * 1000)
-    assert poly("export", "out.jsonl")[2].startswith(f"poly: the tuning records {filled.path} are not sound: ")
+    assert poly("export", "out.jsonl")[2].startswith(f"Error: the tuning records {filled.path} are not sound: ")
     status, out, err = poly("list")
     assert (status, out) == (0, "no records yet.\n")
-    assert err.startswith(f"poly: the tuning records {filled.path} are damaged (")
+    assert err.startswith(f"Warning: the tuning records {filled.path} are damaged (")
     assert err.count("\n") == 1
     assert poly("list") == (0, "no records yet.\n", "")
 

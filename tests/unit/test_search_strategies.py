@@ -19,6 +19,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from search_spaces import Landscape, as_predicted, bowl, space, structure, two_bowls
 
+from microkernels import plugins
 from poly.autoschedule.spaces.space import Point, Space, Value
 from poly.errors import SearchError
 from poly.search import strategies as registry
@@ -387,6 +388,6 @@ def test_a_package_adds_a_strategy_by_an_entry_point(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(module, "theirs", strategy("random"), raising=False)
     monkeypatch.setitem(sys.modules, "their_package", module)
     entry = EntryPoint("theirs", "their_package:theirs", registry.GROUP)
-    monkeypatch.setattr(registry, "entry_points", lambda **wanted: EntryPoints([entry]).select(**wanted))
+    monkeypatch.setattr(plugins, "entry_points", lambda **wanted: EntryPoints([entry]).select(**wanted))
     assert "theirs" in strategies()
     assert strategy("theirs") is strategy("random")

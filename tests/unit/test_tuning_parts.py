@@ -12,13 +12,14 @@ import poly
 from poly import f32, i32
 from poly.analysis.work import Work, work
 from poly.autoschedule.spaces.space import Point, Space
+from poly.display import time_text
 from poly.ir.nest import Nest
 from poly.machine import Bandwidth, Cache, Machine, Measured, Peak, machine
 from poly.search.events import Ask, Search, Trial
+from poly.timing.yardstick import Yardstick, yardstick
 from poly.tuning import display, history
 from poly.tuning.display import Status
 from poly.tuning.outcome import Failure, counted, point_words
-from poly.tuning.yardstick import Yardstick, time_text, yardstick
 
 M, N, K = poly.sizes("M N K")
 RATES = Measured((Peak("f32", 1, 100.0),), (Bandwidth("L1", 1, 200.0, 150.0), Bandwidth("memory", 1, 10.0, 12.0)))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -20,6 +23,7 @@ from poly.search.events import Ask, Search
 from poly.tuning import session
 from poly.tuning.display import Silent, Status
 from poly.tuning.options import MOST, Options
+from poly.tuning.report import TrialReport
 
 SPACE = replace(grid_space(), choice=Point(0, (6, 6)))
 """The model is wrong: the bowl's lowest point is (3, 3)."""
@@ -205,7 +209,7 @@ def test_the_command_ends_with_the_status_of_ctrl_c(monkeypatch: pytest.MonkeyPa
     file = tmp_path / "loops.py"
     file.write_text(LOOPS)
     command = ["tune", f"{file}:double", "--size=M=64", "--size=N=64", "--target=c:portable", "--threads=1"]
-    for count, expected in ((0, "interrupted"), (6, "stopped         interrupted")):
+    for count, expected in ((0, "Interrupted."), (6, "stopped         interrupted")):
         monkeypatch.setattr(Table, "before", staticmethod(interrupt_at(count)))
         done = CliRunner().invoke(commands.poly, command)
         assert done.exit_code == 130
@@ -350,3 +354,70 @@ def test_a_budget_is_what_was_not_used() -> None:
     assert timed is not None and (timed.trials, timed.seconds, timed.gain) == (None, 3.0, None)
     overdrawn = Options(seconds=1.0).budget(0, 9.0)
     assert overdrawn is not None and overdrawn.seconds is not None and overdrawn.seconds > 0
+
+
+def test_on_trial_gets_each_trial_after_it_is_stored(made_up: Path) -> None:
+    seen: list[TrialReport] = []
+    stored: list[int] = []
+
+    def heard(report: TrialReport) -> None:
+        seen.append(report)
+        stored.append(stored_trials(made_up))
+
+    tune(trials=4, on_trial=heard)
+    assert [report.number for report in seen] == stored == [1, 2, 3, 4]
+    first, last = seen[0], seen[-1]
+    assert (
+        first.seconds == pytest.approx(bowl_seconds(first), rel=0.01)
+        and first.failure == ""
+        and first.sizes == {"x": 7, "y": 7}
+    )
+    assert repr(first.schedule) == "schedule(double).tile(i=7, j=7)"
+    assert str(first).startswith("trial 1: ") and "x 7, y 7" in str(first)
+    assert last.best in [report.seconds for report in seen]
+    tune(trials=6, on_trial=seen.append)
+    assert [report.number for report in seen[4:]] == [5, 6]
+
+
+def bowl_seconds(report: TrialReport) -> float:
+    return SPACE.predict(report.trial.point).seconds
+
+
+def test_an_error_in_on_trial_ends_the_tuning_and_loses_nothing(made_up: Path) -> None:
+    def fails(report: TrialReport) -> None:
+        if report.number == 3:
+            raise OSError("the disk is full")
+
+    with pytest.raises(OSError, match="disk is full"):
+        tune(trials=8, on_trial=fails)
+    resumed = tune(trials=8)
+    assert (resumed.tuning.reused, resumed.tuning.trials) == (3, 8)
+
+
+def test_a_keyboard_interrupt_in_on_trial_keeps_the_best_so_far() -> None:
+    def enough(report: TrialReport) -> None:
+        if report.number == 2:
+            raise KeyboardInterrupt
+
+    with pytest.warns(poly.SearchWarning, match="interrupted"):
+        assert tune(trials=8, on_trial=enough).tuning.trials == 2
+
+
+def test_on_trial_must_be_a_function() -> None:
+    with pytest.raises(poly.SearchError, match="on_trial must be a function of a TrialReport, not 3"):
+        tune(on_trial=3)
+
+
+def test_the_log_tells_the_beginning_each_trial_and_the_end(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG, logger="poly"):
+        tune(trials=2)
+    told = [(record.levelname, record.getMessage()) for record in caplog.records if record.name == "poly.tune"]
+    assert [level for level, _ in told] == ["INFO", "DEBUG", "DEBUG", "INFO"]
+    assert "trial 2: " in told[2][1] and "best of 2 trials" in told[3][1]
+    assert "poly.compile" in {record.name for record in caplog.records}
+    assert any(isinstance(handler, logging.NullHandler) for handler in logging.getLogger("poly").handlers)
+
+
+def stored_trials(store: Path) -> int:
+    with closing(sqlite3.connect(store)) as database:
+        return int(database.execute("SELECT count(*) FROM trials").fetchone()[0])

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from poly.analysis.contraction import recognise
+from poly.analysis.contraction import recognised
 from poly.autoschedule.rules.attempt import attempt
 from poly.ir.coordinates import linear
 from poly.ir.nest import Nest, Statement
@@ -43,11 +43,20 @@ def isolated(made: Schedule, statement: Statement) -> tuple[Schedule, dict[str, 
 
     None if the statement is not a contraction, or the dependences or the loops do not allow it.
     """
-    if recognise(made.nest, statement) is None:
-        return None
+    found = isolation(made, statement)
+    return None if isinstance(found, str) else found
+
+
+def isolation(made: Schedule, statement: Statement) -> tuple[Schedule, dict[str, str]] | str:
+    """The same, or why there is none."""
+    found = recognised(made.nest, statement)
+    if isinstance(found, str):
+        return found
     alone = _distributed(made, statement)
-    loops = _loops(alone, statement) if alone else None
-    return None if alone is None or loops is None else (alone, loops)
+    if alone is None:
+        return "dependences keep it in one loop with other statements"
+    loops = _loops(alone, statement)
+    return "a loop around it counts something else than one of its indices" if loops is None else (alone, loops)
 
 
 def _distributed(made: Schedule, statement: Statement) -> Schedule | None:

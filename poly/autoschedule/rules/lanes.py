@@ -12,7 +12,7 @@ from poly.autoschedule.rules.form import Form
 from poly.autoschedule.rules.shapes import innermost
 from poly.autoschedule.spaces.space import Knob, Values
 from poly.ir.paths import paths
-from poly.ir.strides import is_contiguous, is_dense, moved_iterator
+from poly.ir.strides import first_strided, is_contiguous, is_dense, moved_iterator
 from poly.ir.tree import Band, statements
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Reverse, Unroll, Vectorize
@@ -49,15 +49,21 @@ def vectorized(schedule: Schedule) -> Schedule:
     schedule = _forward(schedule)
     nest, tree = schedule.nest, schedule.tree
     loops = [band for band in innermost(tree) if band.unroll < 2 and lane_conflict(nest, tree, band.name) is None]
-    return applied(schedule, [Vectorize(band.name) for band in loops if _pays(schedule, band)])
+    return applied(schedule, [Vectorize(band.name) for band in loops if unpaid(schedule, band) is None])
 
 
-def _pays(schedule: Schedule, band: Band) -> bool:
-    """Whether lanes are worth it in a loop in which they are legal."""
+def unpaid(schedule: Schedule, band: Band) -> str | None:
+    """Why lanes are not worth it in a loop in which they are legal; None if they are."""
     if _contiguous(schedule, band):
-        return True
+        return None
     nest, moved = schedule.nest, _moved(schedule, band, 1)
-    return moved is not None and is_dense(nest, moved) and race(nest, schedule.tree, band.name) is not None
+    if moved is None:
+        return "with its iterations, not exactly one index of each statement grows by one"
+    if is_dense(nest, moved) and race(nest, schedule.tree, band.name) is not None:
+        return None
+    strided = ((first_strided(nest, nest.statement(name), at), name) for name, at in moved.items())
+    access, name = next((access, name) for access, name in strided if access is not None)
+    return f"{access} in {name} does not go from element to element"
 
 
 def _forward(schedule: Schedule) -> Schedule:

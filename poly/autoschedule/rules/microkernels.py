@@ -13,13 +13,14 @@ from math import prod
 
 from microkernels.dtypes import DType, f16
 from poly.analysis.roles import Roles, roles
+from poly.autoschedule.rules.attempt import attempt
 from poly.autoschedule.rules.blocks import blocked
 from poly.autoschedule.rules.contiguous import contiguous
 from poly.autoschedule.rules.contraction import Outline, Tilings, outlined, planned_steps
 from poly.autoschedule.rules.form import Form
 from poly.autoschedule.rules.fusion import fused
 from poly.autoschedule.rules.grain import in_groups
-from poly.autoschedule.rules.isolation import StepsOf, each_contraction, isolated
+from poly.autoschedule.rules.isolation import StepsOf, each_contraction, isolated, isolation
 from poly.autoschedule.rules.lanes import in_lanes
 from poly.autoschedule.rules.matrix_vector import StreamedProduct, matrix_vector_steps, streamed
 from poly.autoschedule.rules.non_rectangular import NonRectangular, inner_box, non_rectangular_steps
@@ -70,15 +71,37 @@ def _steps(
     `loops` maps its iterators to the names of their loops, outermost first. The microkernel absorbs a preceding
     statement that sets the output to 0. `choice` overrides the model's.
     """
+    found = _steps_or_reason(nest, statement, loops, target, choice)
+    return None if isinstance(found, str) else found
+
+
+def _steps_or_reason(
+    nest: Nest, statement: Statement, loops: Mapping[str, str], target: Target, choice: Choice | None = None
+) -> list[Step] | str:
+    """The same, or why no microkernel serves it."""
     dtype = _dtype(nest, statement)
     if dtype == f16:
-        return None
+        return "no microkernel of one core computes in half precision"
     r, initial = roles(nest, statement), zeroing(nest, statement)
     if r is None:
         inner = non_rectangular_steps(nest, statement, loops, target)
-        return inner or triangle_steps(nest, statement, dtype, loops, target, initial)
+        triangle = inner or triangle_steps(nest, statement, dtype, loops, target, initial)
+        return triangle or "its loops are no box, and neither a box in them nor the box around them is one for a tile"
     streams = matrix_vector_steps(r, loops, target, initial) if choice is None and not r.rows else None
-    return streams or planned_steps(r, dtype, loops, target, initial, choice)
+    planned = streams or planned_steps(r, dtype, loops, target, initial, choice)
+    return planned or f"it has no loop over {'a reduction' if r.columns else 'columns of the output'}"
+
+
+def unserved(nest: Nest, statement: Statement, target: Target) -> str | None:
+    """Why no microkernel serves a statement, by the conditions of `contracted`; None if one does."""
+    alone = isolation(schedule(nest), statement)
+    if isinstance(alone, str):
+        return alone
+    base, loops = alone
+    steps = _steps_or_reason(nest, statement, loops, target)
+    if isinstance(steps, str):
+        return steps
+    return None if attempt(base, steps) else "its tiles would break a dependence, or no code can be made of them"
 
 
 def contraction_family(nest: Nest, target: Target, coarse: bool = False) -> Family | None:

@@ -74,9 +74,15 @@ def _parallelized(schedule: Schedule, node: Node, guess: int) -> Schedule:
         return schedule
     if not isinstance(node, Band):
         return schedule
-    if _work(schedule.nest, node, guess) >= WORTH and is_parallel(schedule.nest, schedule.tree, node.name):
+    if lacking_work(schedule.nest, node, guess) is None and is_parallel(schedule.nest, schedule.tree, node.name):
         return applied(schedule, [Parallel(node.name)])
     return _parallelized(schedule, node.body, INNER_GUESS)
+
+
+def lacking_work(nest: Nest, band: Band, guess: int) -> int | None:
+    """The most instances in one run of a loop if these are too few for threads; None if they are enough."""
+    work = _work(nest, band, guess)
+    return work if work < WORTH else None
 
 
 def _work(nest: Nest, band: Band, guess: int) -> int:

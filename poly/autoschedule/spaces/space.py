@@ -10,12 +10,13 @@ out of the space, so a grid may have holes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING
 
 from microkernels.isa import ISA
+from poly.display import Block, Cells, Displayed
 from poly.ir.nest import Nest
 from poly.model.cost import Cost
 from poly.schedules.schedule import Schedule
@@ -36,6 +37,9 @@ class Knob:
 
     name: str
     values: tuple[Value, ...]
+
+    def __str__(self) -> str:
+        return ", ".join("uncut" if value is None else str(value) for value in self.values)
 
 
 @dataclass(frozen=True, order=True)
@@ -104,8 +108,8 @@ class Family:
     steady: tuple[Point, ...] = ()
 
 
-@dataclass(frozen=True)
-class Space:
+@dataclass(frozen=True, repr=False)
+class Space(Displayed):
     """All schedules of a nest that a search may choose from.
 
     `nest` includes the fixed sizes; `sizes` gives the values at which the open ones are measured and predicted.
@@ -190,10 +194,18 @@ class Space:
         lines = [f"{len(self)} schedules of {self.nest.name} in {len(self.structures)} structures"]
         for structure in self.structures:
             lines.append(f"  {structure}: {sum(1 for _ in structure.points())}")
-            for knob in structure.knobs:
-                values = ", ".join("uncut" if value is None else str(value) for value in knob.values)
-                lines.append(f"    {knob.name:10} {values}")
+            lines += [f"    {knob.name:10} {knob}" for knob in structure.knobs]
         return "\n".join(lines)
+
+    def _title(self) -> str:
+        return f"space of {self.nest.name} for {self.isa.name}: {len(self.structures)} structures"
+
+    def _parts(self) -> Iterable[Block]:
+        rows = [
+            (str(one), str(sum(1 for _ in one.points())), "; ".join(f"{knob.name} {knob}" for knob in one.knobs))
+            for one in self.structures
+        ]
+        yield Cells(rows, ("structure", "schedules", "sizes"))
 
 
 def _position(knob: Knob, value: Value) -> int:

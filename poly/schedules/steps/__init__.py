@@ -9,6 +9,7 @@ from poly.schedules.steps.fuse import Distribute, Fuse
 from poly.schedules.steps.mapping import Groups, Items
 from poly.schedules.steps.microkernel import Tensorize
 from poly.schedules.steps.order import Interchange, Order
+from poly.schedules.steps.own import adder
 from poly.schedules.steps.pack import Pack
 from poly.schedules.steps.part import Part
 from poly.schedules.steps.tile import Split, Tile
@@ -35,7 +36,9 @@ KINDS: tuple[type[Step], ...] = (
     Vectorize,
 )
 STEPS = frozenset(kind.name for kind in KINDS)
-"""The names of all steps."""
+"""The names of all steps of poly's."""
+register_step = adder(STEPS)
+"""Add a user's step: a class decorator. Raises ScheduleError for a class that is none, or whose name is taken."""
 
 __all__ = [
     "STEPS",
@@ -60,4 +63,5 @@ __all__ = [
     "Unroll",
     "Vectorize",
     "call_text",
+    "register_step",
 ]

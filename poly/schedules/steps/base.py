@@ -67,6 +67,27 @@ def _fields(kind: type[Step]) -> tuple[tuple[str, Any], ...]:
     return tuple((field.name, hints[field.name]) for field in fields(cast(Any, kind)))
 
 
+def check_fields(kind: Any) -> None:
+    """Refuse a user's class of steps with fields that hold something else than names and integers.
+
+    Raises:
+        ScheduleError: names the field.
+    """
+    try:
+        hints = get_type_hints(kind)
+    except Exception as error:  # a type may be any text
+        raise ScheduleError(f"{kind.__qualname__}: its fields' types cannot be read: {error}.") from error
+    for field in fields(kind):
+        if not _is_kind(hints[field.name]):
+            raise ScheduleError(f"{kind.__qualname__}: {field.name} must be str, int, a tuple of these, or None.")
+
+
+def _is_kind(kind: Any) -> bool:
+    if get_origin(kind) in (tuple, UnionType, Union):
+        return all(map(_is_kind, get_args(kind)))
+    return kind in (str, int, Formula, type(None), ...) or get_origin(kind) is Literal
+
+
 def _is_named(value: object, kind: Any) -> bool:
     """Whether every part of a value that its type declares as a name is an identifier."""
     inner = get_args(kind)

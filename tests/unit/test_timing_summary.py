@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.stats import geometric_mean, paired_ratio, summarize
+from poly.timing.summary import geometric_mean, interval, is_precise, paired_ratio, precision, summarize
 
 SAMPLES = st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=30)
 
@@ -46,3 +46,20 @@ def test_what_slows_a_whole_round_down_cancels_in_a_paired_ratio(samples: list[f
 def test_the_geometric_mean_of_a_half_and_two_is_one() -> None:
     assert geometric_mean([0.5, 2]) == pytest.approx(1)
     assert geometric_mean([]) is None
+
+
+def test_the_interval_of_a_median_lies_between_samples_of_known_ranks() -> None:
+    """Of 20 samples, by the binomial distribution: less than 2.5 % of all cases have the median below the sixth."""
+    samples = [float(n) for n in range(1, 21)]
+    assert interval(samples) == (6.0, 15.0)
+    assert precision(samples) == pytest.approx(4.5 / 10.5)
+
+
+def test_five_samples_do_not_bound_a_median() -> None:
+    assert interval([1, 2, 3, 4, 5]) is None and precision([1, 2, 3, 4, 5]) is None
+    assert interval([1, 2, 3, 4, 5, 6]) == (1, 6)
+
+
+def test_equal_samples_are_precise_and_too_few_are_not() -> None:
+    assert is_precise([2.0] * 6, 0.01) and not is_precise([2.0] * 5, 0.01)
+    assert is_precise([1.0, 1.01] * 20, 0.011) and not is_precise([1.0, 1.1] * 20, 0.011)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from poly.analysis.work import Work
+from poly.display import time_text
 from poly.machine import Machine, Measured
 
 
@@ -53,11 +54,3 @@ def gpu_yardstick(done: Work) -> Yardstick:
 def speed_text(seconds: float, yardstick: Yardstick | None) -> str:
     """`107 GFLOP/s (91 % of peak)`, or the time if the work of a call is not known."""
     return yardstick.text(seconds) if yardstick else time_text(seconds)
-
-
-def time_text(seconds: float) -> str:
-    """Seconds in the unit that gives one to three digits before the decimal point."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds / 1e-9:.3g} ns"

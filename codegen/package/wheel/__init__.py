@@ -1,0 +1,1 @@
+"""Python packages of compiled kernels: the wheel, its module, and what runs in it without poly."""

@@ -1,0 +1,1 @@
+"""A package that extends poly by one of each thing."""
