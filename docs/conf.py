@@ -25,8 +25,8 @@ myst_heading_anchors = 4
 myst_enable_extensions = ["colon_fence"]
 # A name in single backquotes is code, as in Markdown.
 default_role = "code"
-# Some blocks leave parts of a text out, so that they are not quite C.
-suppress_warnings = ["misc.highlighting_failure"]
+# Some blocks leave parts of a text out, so that they are not quite C; some pages leave levels of headings out.
+suppress_warnings = ["misc.highlighting_failure", "myst.header"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_preserve_defaults = True
