@@ -8,8 +8,7 @@ from pathlib import Path
 import click
 
 from codegen.program import Threading
-from microkernels.isa import ISAS
-from poly.commands.header import parse_isas, parse_special
+from poly.commands.header import cores_option, isas_option, special_option, tuned_option
 from poly.commands.headerplan import HeaderPlan
 from poly.commands.nestfile import open_nests
 from poly.commands.options import check_open_sizes, compiler_option, flags_option, size_option
@@ -27,17 +26,9 @@ from poly.embed.build import write_package
     help="The directory to write into; it is created if it does not exist.",
 )
 @size_option
-@click.option(
-    "--special",
-    multiple=True,
-    metavar="M=512,N=512,…",
-    callback=parse_special,
-    help="Sizes with a specialised kernel, in a function that serves any size; may be repeated.",
-)
-@click.option("--tuned", is_flag=True, help="A specialised kernel for each size that was tuned on this machine.")
-@click.option(
-    "--isa", "isas", callback=parse_isas, metavar="NAME,…", help=f"Instruction sets, of {', '.join(ISAS)} (all)."
-)
+@special_option
+@tuned_option
+@isas_option
 @click.option(
     "--threads",
     type=click.Choice(["openmp", "pthreads", "none"]),
@@ -45,7 +36,7 @@ from poly.embed.build import write_package
     show_default=True,
     help="How parallel loops run; openmp needs its library wherever the package is used.",
 )
-@click.option("--cores", type=click.IntRange(min=1), help="Threads that the schedules assume (this machine's).")
+@cores_option
 @click.option("--name", help="The package's name (the nest's, or the file's if there are several nests).")
 @click.option("--version", default="1.0", show_default=True, help="The package's version.")
 @click.option("--dense", is_flag=True, help="Arrays have no gaps between rows.")

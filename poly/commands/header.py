@@ -55,6 +55,24 @@ def parse_special(context: click.Context, option: click.Parameter, texts: tuple[
     return [parse_sizes(context, option, tuple(text.split(","))) for text in texts]
 
 
+special_option = click.option(
+    "--special",
+    multiple=True,
+    metavar="M=512,N=512,…",
+    callback=parse_special,
+    help="Sizes with a specialised kernel, in a function that serves any size; may be repeated.",
+)
+tuned_option = click.option(
+    "--tuned", is_flag=True, help="A specialised kernel for each size that was tuned on this machine."
+)
+isas_option = click.option(
+    "--isa", "isas", callback=parse_isas, metavar="NAME,…", help=f"Instruction sets, of {', '.join(ISAS)} (all)."
+)
+cores_option = click.option(
+    "--cores", type=click.IntRange(min=1), help="Threads that the schedules assume (this machine's)."
+)
+
+
 @click.command("header")
 @click.argument("nests", metavar="[FILE[:NAME]]", required=False)
 @click.option(
@@ -65,17 +83,9 @@ def parse_special(context: click.Context, option: click.Parameter, texts: tuple[
 )
 @size_option
 @steps_option("--steps", STEPS)
-@click.option(
-    "--special",
-    multiple=True,
-    metavar="M=512,N=512,…",
-    callback=parse_special,
-    help="Sizes with a specialised kernel, in a function that serves any size; may be repeated.",
-)
-@click.option("--tuned", is_flag=True, help="A specialised kernel for each size that was tuned on this machine.")
-@click.option(
-    "--isa", "isas", callback=parse_isas, metavar="NAME,…", help=f"Instruction sets, of {', '.join(ISAS)} (all)."
-)
+@special_option
+@tuned_option
+@isas_option
 @click.option(
     "--threads",
     type=click.Choice(["openmp", "pthreads", "none"]),
@@ -83,7 +93,7 @@ def parse_special(context: click.Context, option: click.Parameter, texts: tuple[
     show_default=True,
     help="How parallel loops run.",
 )
-@click.option("--cores", type=click.IntRange(min=1), help="Threads that the schedules assume (this machine's).")
+@cores_option
 @click.option("--prefix", help="The prefix of every name (the nest's name, or the file's).")
 @click.option("--dense", is_flag=True, help="Arrays have no gaps between rows: the functions take no strides.")
 @click.option(
