@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +54,10 @@ class Kernel(Scheduled):
     _strided: bool = False
     toolchain: Toolchain = USUAL
     """The compiler and the flags that the caller chose."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What another process gets: not the loaded library, which its first call builds or finds in the cache."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     def __call__(self, *arguments: Any, **keywords: Any) -> None:
         if keywords:

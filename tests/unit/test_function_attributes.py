@@ -144,3 +144,13 @@ SMALL = np.zeros((2, 2), np.float32)
 def test_a_misspelt_keyword_is_named(call: Any, meant: str) -> None:
     with pytest.raises(poly.PolyError, match=rf"Did you mean {meant}\b"):
         call()
+
+
+def test_a_kernel_is_pickled_and_copied_after_calls_too() -> None:
+    kernel = poly.compile(summed, N=8, target="c:portable", threads=1)
+    x, s = np.ones((2, 8), np.float32), np.zeros(2, np.float32)
+    kernel(x, 2.0, s)
+    for again in (pickle.loads(pickle.dumps(kernel)), copy.deepcopy(kernel)):
+        assert (again.source, again.schedule.steps) == (kernel.source, kernel.schedule.steps)
+        again(x, 2.0, s)
+    assert s.tolist() == [48, 48]
