@@ -13,7 +13,7 @@ M, N, K = poly.sizes("M N K")
 
 
 @poly.nest
-def matmul(A: f32[M, K], B: f32[K, N], C: f32[M, N]):
+def matmul(A: f32[M, K], B: f32[K, N], C: f32[M, N]) -> None:
     for i in range(M):
         for j in range(N):
             for k in range(K):

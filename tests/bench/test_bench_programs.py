@@ -324,7 +324,7 @@ def test_a_copy_of_the_suite_in_c_is_read(tmp_path: Path) -> None:
 @pytest.fixture
 def brief(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cli, "QUICK", Rounds(0, (3, 3), always=frozenset({"gcc"}), attempts=1))
-    monkeypatch.setattr(cli, "measured", lambda here: described(here.isa.name, tuple(c.bytes for c in here.caches)))
+    monkeypatch.setattr(cli, "at_hand", lambda here: described(here.isa.name, tuple(c.bytes for c in here.caches)))
 
 
 def invoke(*arguments: str) -> Any:

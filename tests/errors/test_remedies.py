@@ -198,9 +198,8 @@ def test_an_array_in_place_of_a_number() -> None:
 
 # --- classes --------------------------------------------------------------------------------------------------------
 
-ERRORS = [
-    kind for kind in vars(poly).values() if isinstance(kind, type) and issubclass(kind, poly.PolyError | Warning)
-]  # fmt: skip
+PUBLIC = [getattr(poly, name) for name in poly.__all__]
+ERRORS = [kind for kind in PUBLIC if isinstance(kind, type) and issubclass(kind, poly.PolyError | Warning)]
 
 
 @pytest.mark.parametrize("kind", ERRORS, ids=lambda kind: kind.__name__)

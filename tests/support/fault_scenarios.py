@@ -264,10 +264,10 @@ class Table:
     def __init__(self, space: Space, *, cold: bool, seed: int) -> None:
         self.space = space
 
-    def __enter__(self) -> Table:
-        return self
+    def pause(self) -> None:
+        pass
 
-    def __exit__(self, *of_exit: object) -> None:
+    def close(self) -> None:
         pass
 
     def trials(self, ask: Ask) -> Iterator[Trial]:

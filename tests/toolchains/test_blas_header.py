@@ -293,8 +293,8 @@ def test_the_page_runs(project: Path, tmp_path: Path) -> None:
 
 def test_command_cannot_write(tmp_path: Path) -> None:
     told = invoke("header", "--blas", "gemv", "--isa", "portable", "-o", str(tmp_path / "none" / "a.h"))
-    assert told.exit_code == 1
-    assert "No such file or directory" in told.output
+    assert told.exit_code == 2
+    assert "there is no such folder" in told.output
 
 
 def invoke(*arguments: str) -> Any:

@@ -24,6 +24,8 @@ ALLOWED = {
     "benchmarks/header": "programs in a folder of its own that is removed",
     "benchmarks/problems/c_call.py": "loops in C in a folder of their own that is removed",
     "benchmarks/programs/compilers.py": "loops in C in such a folder",
+    "poly/cluster/member.py": "a library in a folder of its own that is removed",
+    "benchmarks/own/elsewhere.py": "nests in a folder of its own that is removed",
     "poly/measure/builder.py": "a candidate in a folder of its own that is removed",
     "poly/measure/child.py": "what a process says, in such a folder",
     "poly/commands/style.py": "into memory",
