@@ -25,6 +25,8 @@ class TargetError(PolyError, ValueError):
 class PluginError(PolyError):
     """Something that a package or a user added to poly cannot be used: which, and what is wrong with it."""
 
+    __module__ = PUBLIC
+
 
 class _Short(reprlib.Repr):
     """`repr`, cut to about a line; a value whose `repr` fails is shown by its type."""

@@ -20,6 +20,8 @@ RUN_BY_OTHERS = {"embedding.md": "test_header_page.py", "opencl.md": "test_openc
 
 ONLY_READ = {
     "poly bench": "measures for minutes",
+    "poly build": "compiles for seconds; tests/toolchains/test_package.py runs it",
+    "poly report": "measures for seconds; tests/toolchains/test_report_page.py runs it",
     "poly fuzz": "runs for minutes",
     "poly machine": "calibrates",
     "poly opencl": "needs a device; docs/opencl.md runs it",
