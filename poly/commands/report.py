@@ -95,4 +95,3 @@ def command(
     if output is not None:
         write_output(output, page(content))
         click.echo(f"wrote {click.format_filename(output)}")
-

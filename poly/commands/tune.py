@@ -100,9 +100,7 @@ def command(
     nests = open_nests(nest).nests
     if everywhere:
         if workers is None or as_json or compiler or flags:
-            raise click.UsageError(
-                "--everywhere needs --workers, and goes without --compiler, --flag and --json."
-            )
+            raise click.UsageError("--everywhere needs --workers, and goes without --compiler, --flag and --json.")
         _on_each_kind(Job(nests, options, target, threads, sizes, at), workers)
         return
     with using(chosen_toolchain(compiler, flags)):

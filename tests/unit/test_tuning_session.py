@@ -425,6 +425,8 @@ def test_the_log_tells_the_beginning_each_trial_and_the_end(caplog: pytest.LogCa
 def stored_trials(store: Path) -> int:
     with closing(sqlite3.connect(store)) as database:
         return int(database.execute("SELECT count(*) FROM trials").fetchone()[0])
+
+
 # Several nests
 
 
