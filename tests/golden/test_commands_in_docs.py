@@ -121,7 +121,7 @@ def test_the_commands_of_poly_run(project: Path, tmp_path: Path, monkeypatch: py
         if arguments[:2] == ["records", "merge"]:
             Path(arguments[2]).write_bytes(Path("records.sqlite").read_bytes())
         arguments = [small(word) for word in arguments]
-        arguments = ["1" if word == "12" else "2" if word == "40" else word for word in arguments]
+        arguments = ["1" if word in ("12", "60") else "2" if word == "40" else word for word in arguments]
         done = CliRunner().invoke(poly, arguments)
         assert done.exit_code == 0, f"{page}: {line}\n{done.output}"
         run += 1
