@@ -43,12 +43,12 @@ class TrialReport(Displayed):
 
     @property
     def structure(self) -> dict[str, str]:
-        """The traits of the schedule, such as `{"order": "rows inside"}`."""
+        """The schedule's traits by name; `order`, for example, may be `rows inside`."""
         return dict(self.space.structures[self.trial.point.structure].traits)
 
     @property
     def sizes(self) -> dict[str, Value]:
-        """The sizes in the schedule, such as `{"rows": 6}`; None leaves a loop uncut."""
+        """The sizes in the schedule by name, such as `rows`; None leaves a loop uncut."""
         return self.space.values(self.trial.point)
 
     @cached_property
