@@ -213,7 +213,6 @@ DEVICES = {2: "CUDA", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm", 14: "one
 
 def _check_memory(buffer: Buffer, value: Any) -> None:
     """Refuse an array of another library whose values are not in this CPU's memory as they are."""
-    back = f", and copy it back after the call: {buffer.name}.copy_(it)" if buffer.kind != "in" else ""
     place, negated = None, False
     with suppress(Exception):  # an object's own protocol may raise anything
         place = DEVICES.get(int(value.__dlpack_device__()[0]))
@@ -221,11 +220,11 @@ def _check_memory(buffer: Buffer, value: Any) -> None:
         negated = value.is_neg() is True
     if place is not None:
         where = f"on a {place} device, and the kernel runs on this CPU"
-        raise ArgumentError(f"{buffer.name} is {_kind(value)} {where}. Remedy: {buffer.name}.cpu(){back}")
+        raise ArgumentError(f"{buffer.name} is {_kind(value)} {where}. {remedies.by_method(buffer, 'cpu')}")
     if negated:
         raise ArgumentError(
             f"{buffer.name} is {_kind(value)} whose memory has its values negated. "
-            f"Remedy: {buffer.name}.resolve_neg(){back}"
+            f"{remedies.by_method(buffer, 'resolve_neg')}"
         )
 
 

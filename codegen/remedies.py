@@ -62,6 +62,12 @@ def shared(buffer: Buffer, value: Any) -> str:
     return f"Remedy: {buffer.name} = {_to_numpy(buffer)} before the call; the results are then in it"
 
 
+def by_method(buffer: Buffer, method: str) -> str:
+    """The remedy for a tensor whose method makes one that fits, whatever library it is of."""
+    back = f", and copy it back after the call: {buffer.name}.copy_(it)" if buffer.kind != "in" else ""
+    return f"Remedy: {buffer.name}.{method}(){back}"
+
+
 def as_number(buffer: Buffer, value: Any) -> str:
     """The remedy for an array of one element in place of a number; empty for anything else."""
     return f". Remedy: {buffer.name}.item()" if isinstance(value, np.ndarray) and value.size == 1 else ""

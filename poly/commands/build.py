@@ -12,19 +12,13 @@ from poly.commands.header import cores_option, isas_option, special_option, tune
 from poly.commands.headerplan import HeaderPlan
 from poly.commands.nestfile import open_nests
 from poly.commands.options import check_open_sizes, compiler_option, flags_option, size_option
+from poly.commands.outputs import folder_option
 from poly.embed.build import write_package
 
 
 @click.command("build")
 @click.argument("nests", metavar="FILE[:NAME]")
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    metavar="DIR",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="The directory to write into; it is created if it does not exist.",
-)
+@folder_option
 @size_option
 @special_option
 @tuned_option

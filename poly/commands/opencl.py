@@ -16,6 +16,7 @@ from poly.commands.options import (
     size_option,
     steps_option,
 )
+from poly.commands.outputs import folder_option
 from poly.compilation import compile_nest
 from poly.embed.opencl import write_opencl
 from poly.ir.nest import Nest
@@ -32,14 +33,7 @@ def parse_target(context: click.Context, option: click.Parameter, text: str) -> 
 
 @click.command("opencl")
 @click.argument("nests", metavar="FILE[:NAME]")
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    metavar="DIR",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="The directory to write into; it is created if it does not exist.",
-)
+@folder_option
 @size_option
 @steps_option("--steps", STEPS)
 @click.option(

@@ -52,6 +52,16 @@ def plot_option(help: str) -> Callable[[Command], Command]:
     return click.option("--plot", metavar="FILE", type=of_file, callback=_checked_plot, help=help)
 
 
+folder_option = click.option(
+    "-o",
+    "--output",
+    required=True,
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="The directory to write into; it is created if it does not exist.",
+)
+
+
 def write_json(text: str, name: str) -> None:
     """Write JSON to a file, or to standard output for `-`. Raises FileError."""
     if name == STDOUT:

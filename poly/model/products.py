@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 from microkernels.dtypes import DType
 from poly.machine import machine
-from poly.model.rates import nominal
+from poly.model.rates import Rates, nominal
 
 
 def pricing(dtype: DType) -> Callable[[float, float], float]:
@@ -15,17 +16,18 @@ def pricing(dtype: DType) -> Callable[[float, float], float]:
     Operations run at the peak, and the arrays move once, from the nearest level that holds them. The rates are those of
     the instruction set, not measured ones, so that the same einsum is the same nest before and after the calibration.
     """
-    here = machine()
-    rates = nominal(here.isa, tuple(cache.bytes for cache in here.caches))
-    levels = [
-        (found.bytes, rate)
-        for level, rate in ((2, rates.l2), (3, rates.l3))
-        if (found := here.cache(level)) is not None
-    ]
+
+    @cache
+    def rates() -> tuple[Rates, list[tuple[int, float]]]:
+        here = machine()
+        found = nominal(here.isa, tuple(one.bytes for one in here.caches))
+        caches = ((here.cache(2), found.l2), (here.cache(3), found.l3))
+        return found, [(held.bytes, rate) for held, rate in caches if held is not None]
 
     def price(multiply_adds: float, elements: float) -> float:
+        own, levels = rates()  # most einsums have one order, and ask no price
         moved = elements * dtype.size
-        rate = next((rate for held, rate in levels if moved <= held), rates.memory)
-        return 2 * multiply_adds / rates.peak(dtype) + moved / rate
+        rate = next((rate for held, rate in levels if moved <= held), own.memory)
+        return 2 * multiply_adds / own.peak(dtype) + moved / rate
 
     return price
