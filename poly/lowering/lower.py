@@ -87,7 +87,7 @@ def _lowered(nest: Nest, tree: Node, isa: ISA, conditions: Conditions, expanded:
     boxed = with_items(copied, isa)
     if not expanded:
         boxed = with_storage(boxed, copied.nest)
-    expansion = expand(boxed.nest, boxed.tree, isa, boxed.texts)
+    expansion = expand(boxed.nest, boxed.tree, isa, boxed.texts, boxed.parts)
     loops = scan(expansion.domains, expansion.tree, nest.context, _marks(expansion, conditions))
     prove(loops, nest, conditions)
     variables = frozenset(buffer.name for buffer in boxed.buffers if buffer.variable)

@@ -53,10 +53,10 @@ def contracted(nest: Nest, target: Target, choices: Mapping[str, Choice] | None 
 
 def _contracted(nest: Nest, target: Target, steps_of: StepsOf) -> Schedule:
     made = each_contraction(nest, steps_of)
-    return _with_other_loops(made, target) if made.steps else made
+    return with_other_loops(made, target) if made.steps else made
 
 
-def _with_other_loops(made: Schedule, target: Target) -> Schedule:
+def with_other_loops(made: Schedule, target: Target) -> Schedule:
     """The schedule with the other loops contiguous, fused, in blocks of lines, shared by threads, and vectorised."""
     joined = blocked(fused(contiguous(made)))
     shared = parallelized_beside_kernels(joined) if target.threads > 1 else joined
