@@ -125,7 +125,7 @@ class Operand:
 
 
 @dataclass(frozen=True)
-class Part:
+class MemoryPart:
     """The part of an array that has memory while the `depth` outer loops are fixed: a box with the array's strides.
 
     `starts` has its first index in each dimension, as a function of these loops, or None for 0.
@@ -144,12 +144,14 @@ class Part:
         return replace(op, offset=op.offset - first, places=tuple(places))
 
 
-Parts = Mapping[str, Part]
+MemoryParts = Mapping[str, MemoryPart]
 """The parts of arrays that have memory, by the arrays' names; all other arrays have it as a whole."""
-WHOLE: Parts = MappingProxyType({})
+WHOLE: MemoryParts = MappingProxyType({})
 
 
-def operand(nest: Nest, access: Load, coordinates: Coordinates, parts: Parts = WHOLE, loops: Loops = ()) -> Operand:
+def operand(
+    nest: Nest, access: Load, coordinates: Coordinates, parts: MemoryParts = WHOLE, loops: Loops = ()
+) -> Operand:
     """The addressing of an access, in the part of the array that has memory in an iteration of the loops around."""
     array = nest.array(access.array)
     sizes = {size: c_name(size) for size in (*nest.sizes, *filter(str.isidentifier, map(str, array.strides or ())))}

@@ -24,7 +24,7 @@ from poly.ir.instances import coordinate
 from poly.ir.nest import Nest, Statement
 from poly.ir.tree import Band, Copy, Leaf, Micro, Node, Sequence, children, map_absorbed, mapped, statements, walk
 from poly.lowering.box_copy import reading_kernels
-from poly.lowering.calls import WHOLE, Panel, Parts, RoutineCall
+from poly.lowering.calls import WHOLE, MemoryParts, Panel, RoutineCall
 from poly.lowering.micro_call import kernel_call
 from poly.lowering.panel_copy import panel_copy
 
@@ -42,7 +42,7 @@ class Expansion:
     workspaces: list[Workspace] = field(default_factory=list)
     calls: list[RoutineCall] = field(default_factory=list)
     marks: dict[str, LoopMark] = field(default_factory=dict)
-    parts: Parts = field(default_factory=dict)
+    parts: MemoryParts = field(default_factory=dict)
     initials: dict[str, str] = field(default_factory=dict)
     """For each initialising statement that a microkernel takes over: the microkernel's statement."""
 
@@ -62,7 +62,7 @@ class _Path:
         return tuple((band.name, band.function(statement)) for band in self.bands)
 
 
-def expand(nest: Nest, tree: Node, target: ISA, texts: Texts = NO_TEXTS, parts: Parts = WHOLE) -> Expansion:
+def expand(nest: Nest, tree: Node, target: ISA, texts: Texts = NO_TEXTS, parts: MemoryParts = WHOLE) -> Expansion:
     """The tree with every copy and microkernel turned into a statement.
 
     `texts` has the domains and bodies of leaves that are not statements of the nest, `parts` those of arrays that have

@@ -23,8 +23,8 @@ from poly.ir.nest import Nest, Statement
 from poly.ir.tree import Band, Micro
 from poly.lowering.address_spaces import word
 from poly.lowering.calls import (
+    MemoryParts,
     Panel,
-    Parts,
     RoutineCall,
     along,
     each_row,
@@ -50,7 +50,7 @@ def kernel_call(
     isa: ISA,
     loops: tuple[tuple[str, isl.PwAff], ...],
     panels: Mapping[tuple[str, str], Panel],
-    parts: Parts,
+    parts: MemoryParts,
 ) -> RoutineCall:
     """The statement that computes all iterations inside the loops around the microkernel by one call.
 

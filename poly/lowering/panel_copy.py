@@ -34,9 +34,9 @@ from poly.lowering.calls import (
     WHOLE,
     Level,
     Loops,
+    MemoryParts,
     Operand,
     Panel,
-    Parts,
     RoutineCall,
     absorbed,
     along,
@@ -74,7 +74,7 @@ def panel_copy(
     between: tuple[Band, ...],
     private: bool,
     workspaces: Sequence[Workspace],
-    parts: Parts,
+    parts: MemoryParts,
 ) -> PanelCopy:
     """The copy of one operand of the microkernel `micro`, made inside the loops `outer`.
 
@@ -198,7 +198,7 @@ def role_of(nest: Nest, node: Copy, micro: Micro) -> Side:
 
 
 def _source(
-    nest: Nest, node: Copy, micro: Micro, outer: Loops, between: tuple[Band, ...], parts: Parts = WHOLE
+    nest: Nest, node: Copy, micro: Micro, outer: Loops, between: tuple[Band, ...], parts: MemoryParts = WHOLE
 ) -> PanelSource:
     statement = nest.statement(micro.statement)
     contraction = absorbed(nest, micro)

@@ -46,7 +46,7 @@ from poly.ir.strides import accesses
 from poly.ir.tree import Band, Copy, Micro, Node, bands, mapped, walk
 from poly.ir.work_groups import width
 from poly.lowering import box
-from poly.lowering.calls import Part
+from poly.lowering.calls import MemoryPart
 from poly.lowering.iterators import extended, on_all_extended
 from poly.lowering.mapping.partials import Shared
 
@@ -107,10 +107,10 @@ class Stored:
         return Buffer(name, dtype, shape, "local", layout=strides)
 
     @property
-    def part(self) -> Part:
+    def part(self) -> MemoryPart:
         """The same for microkernels, which go on using the array's own strides."""
         sides = [side for side in self.sides if side is not None]
-        return Part(len(self.above), tuple(side.start for side in sides), self.extents)
+        return MemoryPart(len(self.above), tuple(side.start for side in sides), self.extents)
 
     @property
     def workspace(self) -> Workspace:

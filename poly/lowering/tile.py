@@ -22,9 +22,9 @@ from poly.ir.tree import Band, Micro
 from poly.lowering.calls import (
     Level,
     Loops,
+    MemoryParts,
     Operand,
     Panel,
-    Parts,
     absorbed,
     inner_bands,
     involves,
@@ -259,7 +259,7 @@ def _check_still(node: Micro, pairs: Iterable[tuple[Operand, Band | None]]) -> N
             )
 
 
-def tile_of(nest: Nest, node: Micro, loops: Loops, copied: Mapping[Side, int], parts: Parts) -> KernelTile:
+def tile_of(nest: Nest, node: Micro, loops: Loops, copied: Mapping[Side, int], parts: MemoryParts) -> KernelTile:
     """The tile of a microkernel below `loops`, which `checked_operands` has accepted."""
     statement = nest.statement(node.statement)
     contraction = absorbed(nest, node)

@@ -37,7 +37,7 @@ LEAST = 192
 
 
 @dataclass(frozen=True)
-class Product:
+class RowProduct:
     """A contraction over a box, with the names of its loops by iterator, outermost first."""
 
     statement: Statement
@@ -73,14 +73,14 @@ def row_blocked(nest: Nest, target: Target) -> Schedule | None:
     return None
 
 
-def _distributed(nest: Nest) -> tuple[Schedule, list[Product]]:
+def _distributed(nest: Nest) -> tuple[Schedule, list[RowProduct]]:
     """The schedule in which each contraction has its own loops, and these contractions."""
     made, found = schedule(nest), []
     for statement in nest.statements:
         alone, known = isolated(made, statement), roles(nest, statement)
         if alone is not None and known is not None:
             made = alone[0]
-            found.append(Product(statement, known, alone[1]))
+            found.append(RowProduct(statement, known, alone[1]))
     return made, found
 
 
@@ -93,7 +93,7 @@ def _runs(nodes: Sequence[Node]) -> Iterator[tuple[Band, ...]]:
                 yield tuple(run)
 
 
-def _blocked(base: Schedule, run: Sequence[Band], products: Sequence[Product], target: Target) -> Schedule | None:
+def _blocked(base: Schedule, run: Sequence[Band], products: Sequence[RowProduct], target: Target) -> Schedule | None:
     """The schedule with these loops in common blocks of rows, and their contractions in microkernels."""
     outside, rows = products[0].outside, products[0].rows
     loops = [_below(band, outside) for band in run]
@@ -129,7 +129,7 @@ def _above(band: Band, depth: int) -> str | None:
     return above.name if above else None
 
 
-def _block(nest: Nest, run: Sequence[Band], one: Product, target: Target) -> int | None:
+def _block(nest: Nest, run: Sequence[Band], one: RowProduct, target: Target) -> int | None:
     """The rows of a block, whole register tiles; None if what the loops pass on fits in L2 anyway, or in no block.
 
     It has as many rows as fill half of L2, but no fewer than a block of a library: each reads all of the right operand.
@@ -160,7 +160,7 @@ def _is_passed(nest: Nest, array: Array, members: Sequence[frozenset[str]]) -> b
     return len(within) > 1 and any(member & writers for member in within) and bool(array.shape)
 
 
-def _steps(one: Product, size: int, made: Schedule, target: Target, around: str | None) -> list[Step]:
+def _steps(one: RowProduct, size: int, made: Schedule, target: Target, around: str | None) -> list[Step]:
     """The steps of a contraction in a block. One that stays in L2 as the right one is packed before, in `around`."""
     nest, right = made.nest, one.roles.contraction.right.array
     cut = tuple(replace(axis, extent=size) if axis.iterator == one.rows else axis for axis in one.roles.rows)

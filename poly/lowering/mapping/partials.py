@@ -35,7 +35,7 @@ from poly.ir.tree import Band, Leaf, Node, bands, mapped, statements
 from poly.ir.work_groups import LaunchedLoops, kernels, width
 from poly.lowering.address_spaces import LOCAL_BARRIER
 from poly.lowering.box_copy import Boxed
-from poly.lowering.calls import Parts
+from poly.lowering.calls import MemoryParts
 from poly.lowering.mapping.reductions import Reduction, Region, obstacle, regions, spread
 from poly.lowering.mapping.runners import Runners, plainly_counted
 
@@ -57,7 +57,7 @@ class Shared:
     workspaces: tuple[Workspace, ...] = ()
     texts: Mapping[str, tuple[isl.Set, PrintedStatement]] = field(default_factory=dict)
     synchronised: frozenset[str] = frozenset()
-    parts: Parts = field(default_factory=dict)
+    parts: MemoryParts = field(default_factory=dict)
 
 
 def with_partials(boxed: Boxed) -> Shared:
