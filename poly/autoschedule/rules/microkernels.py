@@ -25,7 +25,7 @@ from poly.autoschedule.rules.lanes import in_lanes
 from poly.autoschedule.rules.matrix_vector import StreamedProduct, matrix_vector_steps, streamed
 from poly.autoschedule.rules.non_rectangular import NonRectangular, inner_box, non_rectangular_steps
 from poly.autoschedule.rules.sharing import parallelized_beside_kernels
-from poly.autoschedule.rules.triangles import triangle_steps
+from poly.autoschedule.rules.triangles import slanted_sum_steps, triangle_steps
 from poly.autoschedule.spaces.space import Family
 from poly.ir.nest import Nest, Statement
 from poly.model import Choice
@@ -85,7 +85,8 @@ def _steps_or_reason(
     r, initial = roles(nest, statement), zeroing(nest, statement)
     if r is None:
         inner = non_rectangular_steps(nest, statement, loops, target)
-        triangle = inner or triangle_steps(nest, statement, dtype, loops, target, initial)
+        sums = inner or slanted_sum_steps(nest, statement, dtype, loops, target)
+        triangle = sums or triangle_steps(nest, statement, dtype, loops, target, initial)
         return triangle or "its loops are no box, and neither a box in them nor the box around them is one for a tile"
     streams = matrix_vector_steps(r, loops, target, initial) if choice is None and not r.rows else None
     planned = streams or planned_steps(r, dtype, loops, target, initial, choice)
