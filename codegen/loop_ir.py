@@ -177,6 +177,23 @@ def substituted(node: Node, values: Mapping[str, Int]) -> Node:
     return with_values(made, values)
 
 
+def written_out(node: Node) -> Node:
+    """The node with the loops whose mark unrolls all of their iterations written out.
+
+    for k < 3:  # unroll by 3               S(0)
+      S(k)                           ->     S(1)
+                                            S(2)
+    """
+    made = mapped(node, written_out)
+    if not isinstance(made, For) or made.end is None or made.mark.unroll < 2:
+        return made
+    start, end = made.start.number, made.end.number
+    if start is None or end is None or end - start > made.mark.unroll * made.step:
+        return made
+    values = range(start, end, made.step)
+    return Block(tuple(substituted(made.body, {made.variable: Linear.of(value)}) for value in values))
+
+
 def renamed(node: Node, names: Mapping[str, str], taken: frozenset[str]) -> Node:
     """The node with sizes renamed as in `names`, and loop variables renamed to C identifiers that are not `taken`."""
     match node:

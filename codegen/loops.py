@@ -22,7 +22,21 @@ from codegen.instruction_text import line
 from codegen.instructions import Barrier, Call, Let, Table, Write
 from codegen.integer import Int, Linear, Test, replaced
 from codegen.lanes import Counter, LaneLoop, hoisted, partials, shape
-from codegen.loop_ir import Block, Comment, Declare, For, If, Node, Once, Run, inside, names, substituted, walk
+from codegen.loop_ir import (
+    Block,
+    Comment,
+    Declare,
+    For,
+    If,
+    Node,
+    Once,
+    Run,
+    inside,
+    names,
+    substituted,
+    walk,
+    written_out,
+)
 from codegen.macros import EACH_VECTOR, IN_ORDER
 from codegen.names import c_name, fresh, function_name
 from codegen.parallel import Iteration, shared_out
@@ -31,6 +45,7 @@ from codegen.program import Assign, Buffer, Instructions, Program, Threading
 from codegen.ranges import Ranges, facts
 from codegen.reached import conditions, conjunction, independent_of
 from codegen.scalar import Element, StatementPrinter
+from codegen.selection import CHUNK, Instead, Lane, Selection, SelectionLoop, SelectionNames, selection
 from codegen.simd import LaneReduction, confuses_gcc, invariants, reductions
 from codegen.style import Line, block, branch, names_in
 from codegen.workspace import elements
@@ -51,6 +66,8 @@ class LoopScope:
     """The variables that accumulate elements, by the statements that reduce into them."""
     held: Mapping[Element, str] = field(default_factory=dict)
     """The variables that hold hoisted elements, which are only read."""
+    instead: Mapping[str, Instead] = field(default_factory=dict)
+    """What is printed in place of statements."""
     declaring: frozenset[str] = frozenset()
     """The statements that declare the variables that they assign."""
     ranges: Ranges = field(default_factory=Ranges)
@@ -166,6 +183,10 @@ class Writer:
         if loop.mark.parallel and not scope.parallel and loop.end is not None:
             return self._parallel(loop, loop.end, inner)
         if loop.mark.vectorize and loop.end is not None:
+            end, loop = loop.end, replace(loop, body=written_out(loop.body))
+            selected = selection(loop.body, self.program, loop.variable) if loop.step == 1 else None
+            if selected is not None:
+                return self._selecting(loop, end, selected, inner)
             found = reductions(loop.body, self.program, loop.variable)
             if found is not None:
                 return self._vectorized(loop, found, inner)
@@ -224,6 +245,27 @@ class Writer:
         entered = scope.unknown([loop.entered])
         return [branch(conjunction(entered), [whole]) if entered else whole]
 
+    def _selecting(self, loop: For, end: Int, selected: Selection, scope: LoopScope) -> list[cgen.Generable]:
+        """The loop in vector lanes that look for the one iteration whose results last, which then runs."""
+        names = SelectionNames.of(selected, loop.variable, scope.taken)
+        scope = replace(scope, taken=scope.taken | names.all)
+
+        def body(value: Int, instead: Mapping[str, Instead]) -> list[cgen.Generable]:
+            return self.write(substituted(loop.body, {loop.variable: value}), replace(scope, instead=instead))
+
+        def lanes(reduction: LaneReduction, counter: Counter, lane: Lane) -> list[cgen.Generable]:
+            def one(value: Int, accumulators: Mapping[str, str]) -> list[cgen.Generable]:
+                return lane(value, accumulators[reduction.statement])
+
+            found = shape(self.program, [reduction], counter.trips)
+            return [block(LaneLoop(counter, found, partials([reduction], scope.taken), one, scope.taken).lines())]
+
+        counter = Counter(loop.variable, loop.start, loop.end, loop.step, loop.test_at)
+        size = CHUNK * self.program.isa.lanes(selected.dtype)
+        lines = SelectionLoop(counter, end, selected, size, body, lanes, names).lines()
+        entered = scope.unknown([loop.entered])
+        return [branch(conjunction(entered), lines)] if entered else lines
+
     def _run(self, run: Run, scope: LoopScope) -> list[cgen.Generable]:
         statement = self.program.statements[run.statement]
         if statement.where is None:
@@ -241,6 +283,8 @@ class Writer:
             return instructed(statement.iterators, run.values, statement.body, scope.taken, self.bounds)
         printer = StatementPrinter(self._buffers, self._values(run), scope.held)
         asserted = checks(statement.body, self.program, printer) if self.bounds else []
+        if run.statement in scope.instead:
+            return [*asserted, *scope.instead[run.statement](printer, statement.body)]
         into = scope.accumulators.get(run.statement)
         text = printer.assign(statement.body) if into is None else printer.update(into, statement.body)
         if run.statement in scope.declaring:

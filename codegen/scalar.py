@@ -91,13 +91,13 @@ class StatementPrinter:
             case ("+" | "*") as op, expr:
                 return self._step(target, op, expr, dtype)
             case ("min" | "max") as op, expr:
-                return update(op, dtype, target, self._value(expr, dtype))
-        return f"{target} = {self._value(statement.expr, dtype)};"
+                return update(op, dtype, target, self.value(expr, dtype))
+        return f"{target} = {self.value(statement.expr, dtype)};"
 
     def _step(self, target: str, op: str, expr: Expr, dtype: DType) -> str:
         """`target op= expr;`, as an assignment if the result must be converted to the target's type."""
         if not join(dtype, self.type_of(expr)).is_float:
-            return update(op, dtype, target, self._value(expr, dtype))
+            return update(op, dtype, target, self.value(expr, dtype))
         typed = self.print(expr, dtype if dtype.is_float else f64)
         joined = _joined(dtype, typed.dtype)
         value = _converted(typed, joined)
@@ -108,7 +108,7 @@ class StatementPrinter:
         result = Typed(f"{before} {op} {_tight(value, SIGN if op == '*' else PRODUCT)}", level, joined)
         return f"{target} = {_cast(result, dtype).text};"
 
-    def _value(self, expr: Expr, dtype: DType) -> str:
+    def value(self, expr: Expr, dtype: DType) -> str:
         """The text of a value of this type."""
         return _converted(self.print(expr, dtype), dtype).text
 
@@ -191,17 +191,17 @@ class StatementPrinter:
                 text = self.held.get(element) or self.element(element)
                 return Typed(text, PRIMARY, self.buffers[array].dtype)
             case Unary(_, operand) if self._wraps(expr, dtype):
-                return Typed(f"neg_{dtype.name}({self._value(operand, dtype)})", PRIMARY, dtype)
+                return Typed(f"neg_{dtype.name}({self.value(operand, dtype)})", PRIMARY, dtype)
             case Unary(_, operand):
                 typed = self.print(operand, dtype)
                 return Typed("-" + _tight(typed, PRIMARY), SIGN, typed.dtype)
             case Binary(op, left, right) if self._wraps(expr, dtype):
-                values = f"{self._value(left, dtype)}, {self._value(right, dtype)}"
+                values = f"{self.value(left, dtype)}, {self.value(right, dtype)}"
                 return Typed(f"{OPERATIONS[op]}_{dtype.name}({values})", PRIMARY, dtype)
             case Binary(op, left, right):
                 return self._binary(op, left, right, dtype)
             case FunctionCall(function, args):
-                texts = ", ".join(self._value(arg, dtype) for arg in args)
+                texts = ", ".join(self.value(arg, dtype) for arg in args)
                 return Typed(f"{function_name(function, dtype)}({texts})", PRIMARY, dtype)
             case Cast(wanted, operand):
                 return _exactly(self.print(operand, wanted), wanted)
