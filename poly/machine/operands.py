@@ -6,6 +6,7 @@ import mmap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +63,30 @@ class Far:
     lines: float
 
 
+@dataclass(frozen=True)
+class FarCalls:
+    """`count` calls of those whose operands lie at the positions `at`, and the seconds of one of them."""
+
+    timed: Callable[[Positions], float]
+    at: Positions
+    count: int
+
+    @property
+    def share(self) -> float:
+        """The part of the positions that are used."""
+        return min(1.0, self.count / len(self.at))
+
+    def again(self, _: int) -> float:
+        """The first calls, after all were made once."""
+        self.timed(self.at)
+        return self.timed(self.at[: self.count])
+
+    def beginning(self, place: float) -> float:
+        """The calls from a place between 0 and 1, once."""
+        chosen = np.arange(self.count) + int(place * len(self.at))
+        return self.timed(self.at.take(chosen, axis=0, mode="wrap"))
+
+
 class Operands:
     """The jobs, and what their times tell. `usual` is the tile for large operands, `tall` the one of most rows."""
 
@@ -76,14 +101,14 @@ class Operands:
         """All jobs by name: an operand with its level, rows in place, or what these are compared with."""
         found: dict[Name, Job] = {}
         for level, size in self._regions.items():
-            for one in self._far(size):
-                found[one.operand, level] = partial(self._run, one, level)
-            for name, turned in (("copy", False), ("turned copy", True)):
-                found[name, level] = partial(self._copy, turned, level, size)
+            calls = {one.operand: self._far_calls(one) for one in self._far(size)}
+            calls |= {name: self._copies(turned, size) for name, turned in (("copy", False), ("turned copy", True))}
+            timed = _in_turn(calls) if level == "memory" else {name: one.again for name, one in calls.items()}
+            found |= {(name, level): job for name, job in timed.items()}
         for steps in (DEPTH, SHALLOW):
             for pitch in (*PITCHES.values(), PITCH):
                 found["rows", pitch, steps] = partial(self._rows, pitch, steps)
-            found["base", steps] = partial(self._run, Far("base", self._near, steps, 0, (0,), 1), "")
+            found["base", steps] = self._far_calls(Far("base", self._near, steps, 0, (0,), 1)).again
         found["rows", PITCH, FAR_PAGES] = partial(self._rows, PITCH, FAR_PAGES)
         for pitch in (PAGE, PITCH):
             found["tall", pitch] = partial(self._run_tall, pitch)
@@ -143,9 +168,14 @@ class Operands:
         at = tuple(range(0, whole - strip + 1, strip))
         yield Far("left panels", (1, rows, b_step, c_row), deep, 0, at, _lines(strip))
         tall = whole // deep // (wide // deep) // rows * rows
-        at = tuple(i * pitch + k for k in range(0, wide, deep) for i in range(0, tall, rows))
-        yield Far("left", (pitch, 1, b_step, c_row), deep, 0, at, _lines(strip))
         high = ROW_TILES * rows
+        at = tuple(
+            i * pitch + k
+            for top in range(0, tall, high)
+            for k in range(0, wide, deep)
+            for i in range(top, min(top + high, tall), rows)
+        )
+        yield Far("left", (pitch, 1, b_step, c_row), deep, 0, at, _lines(strip))
         across = min(wide, max(columns, whole // high)) // columns * columns
         blocks = range(max(1, whole // (high * across)))
         each = [(i * pitch, j) for j in range(0, across, columns) for i in range(0, high, rows)]
@@ -164,11 +194,8 @@ class Operands:
         pitches = (steps + LINE // DTYPE.size, 1, pitch // DTYPE.size, pitch // DTYPE.size)
         return _again(lambda: self._probes.far(self._usual, arrays, pitches, steps, at))
 
-    def _run(self, one: Far, level: str, round: int) -> float:
-        """Seconds of a call: of the first ones after all were made once, or in memory of others in each round.
-
-        A sample is so short that other processes seldom interrupt it.
-        """
+    def _far_calls(self, one: Far) -> FarCalls:
+        """Calls of the usual tile, so few that other processes seldom interrupt them."""
         at = np.zeros((max(len(one.at), 32), 3), np.int64)
         at[:, one.side] = np.resize(np.array(one.at), len(at))
         if one.side != 2:
@@ -178,14 +205,10 @@ class Operands:
         a = a if "panels" in one.operand else _behind(a)
         b = _behind(b) if one.operand in ("right", "right apart") else b
 
-        def called(at: Positions) -> float:
+        def timed(at: Positions) -> float:
             return self._probes.far(self._usual, (a, b, _behind(c)), one.pitches, one.steps, at)
 
-        count = int(SAMPLE / (one.steps * self._usual.rows * self._usual.vectors))
-        if level == "memory":
-            return called(_window(at, round, count))
-        called(at)
-        return called(at[:count])
+        return FarCalls(timed, at, int(SAMPLE / (one.steps * self._usual.rows * self._usual.vectors)))
 
     def _run_tall(self, pitch: int, _: int) -> float:
         columns = self._tall.columns
@@ -193,17 +216,15 @@ class Operands:
         a, (b, c), at = _behind(self._far_array), self._near_arrays, np.zeros((64, 3), np.int64)
         return _again(lambda: self._probes.far(self._tall, (a, b, c), pitches, DEPTH, at))
 
-    def _copy(self, turned: bool, level: str, size: int, round: int) -> float:
-        """Seconds of packing a panel into the second level."""
+    def _copies(self, turned: bool, size: int) -> FarCalls:
+        """Panels packed into the second level: at least those from one page to the next."""
         source = next(one for one in self._far(size) if one.operand == ("left" if turned else "right apart"))
         lanes = self._usual.rows if turned else self._usual.columns
         at = np.zeros((len(source.at), 3), np.int64)
         at[:, 0] = np.arange(len(at)) % 8 * DEPTH * lanes
         at[:, 1] = source.at
-        if level == "memory":
-            return self._packed(turned, lanes, _window(at, round, 16))
-        self._packed(turned, lanes, at)
-        return self._packed(turned, lanes, at[:16])
+        across = PAGE // DTYPE.size // lanes
+        return FarCalls(partial(self._packed, turned, lanes), at, max(16, across))
 
     def _packed(self, turned: bool, lanes: int, at: Positions) -> float:
         source = _behind(self._far_array)
@@ -220,7 +241,7 @@ def regions(here: Machine) -> dict[str, int]:
     if third and here.share(third) * 3 // 4 >= 2 * near:
         found["L3"] = min(4 * near, here.share(third) * 3 // 4)
     last = max(cache.bytes for cache in here.caches)
-    return {**found, "memory": min(max(2 * last, 64 << 20), 128 << 20)}
+    return {**found, "memory": min(max(4 * last, 64 << 20), 256 << 20)}
 
 
 def _again(job: Callable[[], float]) -> float:
@@ -229,10 +250,15 @@ def _again(job: Callable[[], float]) -> float:
     return job()
 
 
-def _window(at: Positions, round: int, count: int) -> Positions:
-    """Some of the positions, others in each round."""
-    first = round * count % max(1, len(at) - count)
-    return np.ascontiguousarray(at[first : first + count])
+def _in_turn(calls: Mapping[str, FarCalls]) -> dict[str, Job]:
+    """Jobs in memory: each reads on where the one before has stopped, so that none finds what another has just read."""
+    ends = list(accumulate(one.share for one in calls.values()))
+
+    def job(one: FarCalls, first: float, round: int) -> float:
+        return one.beginning((first + round * ends[-1]) % 1.0)
+
+    firsts = (0.0, *ends)
+    return {name: partial(job, one, first) for (name, one), first in zip(calls.items(), firsts, strict=False)}
 
 
 def _lines(elements: int) -> float:

@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import pytest
 
 from codegen.cache import put
@@ -17,7 +18,7 @@ from poly.machine import background, calibration
 from poly.machine.calibration import described
 from poly.machine.description import Machine, machine
 from poly.machine.measured import Measured, TileCosts, parsed
-from poly.machine.operands import PITCHES, regions
+from poly.machine.operands import PITCHES, FarCalls, _in_turn, regions
 from poly.machine.tile_probes import TileProbes
 from poly.machine.tiles import MOST_ROUNDS, ROUNDS, _Rounds, measured_tiles
 
@@ -211,3 +212,28 @@ def test_none_starts_beside_a_benchmark(started: list[Any], monkeypatch: pytest.
     monkeypatch.setenv(background.VARIABLE, background.UNKEPT)
     background.calibrate_soon(NEON)
     assert started == []
+
+
+def test_what_is_read_from_memory_was_read_by_no_job_since_all_of_it_was() -> None:
+    """Each of three jobs has its own number of positions on the same memory; what was read stays in mind."""
+    read: list[float] = []
+
+    def calls(positions: int, count: int) -> FarCalls:
+        def timed(at: np.ndarray[Any, Any]) -> float:
+            read.extend(at[:, 0] / positions)
+            return 1.0
+
+        places = np.zeros((positions, 3), np.int64)
+        places[:, 0] = np.arange(positions)
+        return FarCalls(timed, places, count)
+
+    jobs = _in_turn({"many": calls(1000, 40), "few": calls(100, 3), "more": calls(5000, 150)})
+    for number in range(25):
+        for job in jobs.values():
+            job(number)
+    apart = np.abs(np.subtract.outer(read, read))
+    same = np.argwhere(np.minimum(apart, 1 - apart) < 1e-4)
+    share = np.array([1 / 1000] * 40 + [1 / 100] * 3 + [1 / 5000] * 150)
+    passed = np.concatenate([[0.0], np.cumsum(np.tile(share, 25))])
+    between = [passed[b] - passed[a] for a, b in same if a < b]
+    assert between and min(between) > 0.97
