@@ -45,7 +45,8 @@ from codegen.program import Assign, Buffer, Instructions, Program, Threading
 from codegen.ranges import Ranges, facts
 from codegen.reached import conditions, conjunction, independent_of
 from codegen.scalar import Element, StatementPrinter
-from codegen.selection import CHUNK, Instead, Lane, Selection, SelectionLoop, SelectionNames, selection
+from codegen.selection import Selection, selection
+from codegen.selection_loop import CHUNK, Instead, Lane, SelectionLoop, SelectionNames
 from codegen.simd import LaneReduction, confuses_gcc, invariants, reductions
 from codegen.style import Line, block, branch, names_in
 from codegen.workspace import elements
