@@ -45,7 +45,7 @@ from codegen.parameters import Parameter, data_parameters, needed, prototype, sc
 from codegen.program import Assign, Buffer, Instructions, Program, Threading
 from codegen.ranges import Ranges, facts
 from codegen.reached import conditions, conjunction, independent_of
-from codegen.register_tile import RegisterTile, TileLoop, register_tile
+from codegen.register_tile import TileLoop, VectorTile, register_tile
 from codegen.scalar import Element, StatementPrinter
 from codegen.selection import Selection, selection
 from codegen.selection_loop import CHUNK, Instead, Lane, SelectionLoop, SelectionNames
@@ -253,7 +253,7 @@ class Writer:
         entered = scope.unknown([loop.entered])
         return [branch(conjunction(entered), [whole]) if entered else whole]
 
-    def _tiled(self, loop: For, tile: RegisterTile, scope: LoopScope) -> list[cgen.Generable]:
+    def _tiled(self, loop: For, tile: VectorTile, scope: LoopScope) -> list[cgen.Generable]:
         """The loop around a vector loop, with what that keeps in registers."""
         inner = scope.inside(tile.inner)
 

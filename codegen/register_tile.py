@@ -35,7 +35,7 @@ MOST_VECTORS = 8
 
 
 @dataclass(frozen=True)
-class RegisterTile:
+class VectorTile:
     """A vector loop directly inside another loop: its lanes, vectors, and the elements that each iteration keeps."""
 
     inner: For
@@ -46,7 +46,7 @@ class RegisterTile:
     written: frozenset[Element]
 
 
-def register_tile(loop: For, program: Program) -> RegisterTile | None:
+def register_tile(loop: For, program: Program) -> VectorTile | None:
     """The register tile of a loop with nothing but a vector loop of few iterations inside; None if there is none.
 
     Each element must belong to one of the two loops, and those that are written to the inner one, in arrays without
@@ -71,7 +71,7 @@ def register_tile(loop: For, program: Program) -> RegisterTile | None:
         return None
     whole = For(own, inner.start, inner.test, 1, body, inner.mark)
     written = frozenset(element for element, writes in found if writes)
-    return RegisterTile(whole, inner.end, lanes, vectors, kept, written)
+    return VectorTile(whole, inner.end, lanes, vectors, kept, written)
 
 
 def _kept(found: Sequence[tuple[Element, bool]], outer: str, own: str) -> tuple[Element, ...]:
@@ -144,7 +144,7 @@ Around = Callable[[list[cgen.Generable]], cgen.Generable]
 class TileLoop:
     """A register tile to be printed, with the outer loop `around` its vectors."""
 
-    tile: RegisterTile
+    tile: VectorTile
     printer: StatementPrinter
     body: Body
     around: Around
