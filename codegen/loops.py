@@ -47,7 +47,7 @@ from codegen.ranges import Ranges, facts
 from codegen.reached import conditions, conjunction, independent_of
 from codegen.register_tile import TileLoop, VectorTile, register_tile
 from codegen.scalar import Element, StatementPrinter
-from codegen.scan import Scan, scan
+from codegen.scan import Scan, is_chained, scan
 from codegen.scan_loop import ScanLoop, ScanNames
 from codegen.selection import Selection, selection
 from codegen.selection_loop import CHUNK, Instead, Lane, SelectionLoop, SelectionNames
@@ -200,7 +200,8 @@ class Writer:
             scanned = scan(loop.body, self.program, loop.variable) if loop.step == 1 and self.tiles else None
             if scanned is not None:
                 return self._scanning(loop, scanned, inner)
-            found = reductions(loop.body, self.program, loop.variable)
+            chained = is_chained(loop.body, self.program, loop.variable)
+            found = None if chained else reductions(loop.body, self.program, loop.variable)
             if found is not None:
                 return self._vectorized(loop, found, inner)
         unroll = [cgen.Pragma(f"GCC unroll {loop.mark.unroll}")] if self._may_unroll(loop) else []

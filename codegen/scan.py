@@ -15,7 +15,7 @@ from codegen.program import Assign, Program
 from codegen.promotion import type_of
 from codegen.scalar import Element
 from codegen.selection import Update
-from codegen.simd import OFFSETS, declared, placed_assign, uses
+from codegen.simd import OFFSETS, Use, declared, placed_assign, uses
 from microkernels.dtypes import DType
 
 CALLS = ("min", "max")
@@ -78,6 +78,8 @@ class Scan:
 def scan(body: Node, program: Program, variable: str) -> Scan | None:
     """The scan of a loop's `body` over its `variable`; None if there is none, or more than that is shared.
 
+    A reduction that no other statement looks at is none.
+
     A mark `vectorize` requires a proof that the other statements' iterations are independent of each other.
     """
     nodes = _nodes(body)
@@ -88,6 +90,13 @@ def scan(body: Node, program: Program, variable: str) -> Scan | None:
         return None
     (at,) = found
     return _scan(nodes[:at], nodes[at], nodes[at + 1 :], program, variable)
+
+
+def is_chained(body: Node, program: Program, variable: str) -> bool:
+    """Whether a loop's iterations need elements of the previous ones, so that lanes must scan."""
+    pairs = ((use, program.statements[use.statement].body) for use in uses(body))
+    assigns = (placed_assign(use, assign, program) for use, assign in pairs if isinstance(assign, Assign))
+    return any(recurrence(assign, variable) is not None for assign in assigns)
 
 
 def _scan(
@@ -107,6 +116,8 @@ def _scan(
         return None
     others = [other for one in (*before, *after) for other in uses(one)]
     if any(_writes(other.statement, program) in (None, target) for other in others):
+        return None
+    if found is None and not any(_reads(other, target, program) for other in others):
         return None
     earlier = {_writes(other.statement, program) for one in before for other in uses(one)}
     if any(load.array in earlier for load in accessed(value)):
@@ -135,6 +146,11 @@ def _combines(node: Node, program: Program, variable: str) -> bool:
     own = placed_assign(use, statement.body, program)
     shared = all(variable not in index.names for index in own.target.indices)
     return (shared and own.op != "=") or recurrence(own, variable) is not None
+
+
+def _reads(use: Use, array: str, program: Program) -> bool:
+    body = program.statements[use.statement].body
+    return isinstance(body, Assign) and any(load.array == array for load in accessed(body.expr))
 
 
 def _writes(statement: str, program: Program) -> str | None:

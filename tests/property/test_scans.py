@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import poly
 from microkernels.isa import ISAS
-from poly import f32, f64, i32, i64
+from poly import f32, f64, i32, i64, u8
 from poly.ir.tree import bands
 
 M, N = poly.sizes("M N")
@@ -120,6 +120,30 @@ def test_the_order_of_a_sum_is_kept_where_that_is_asked(nest: poly.Function) -> 
 @pytest.mark.parametrize("nest", [greatest_so_far, in_place], ids=lambda nest: nest.name)
 def test_exact_scans_need_no_permission(nest: poly.Function) -> None:
     assert "_scan_" in poly.compile(replace(nest, reassociate=False), records=False).source
+
+
+@poly.nest
+def of_bytes(x: u8[N], y: u8[N]):
+    for i in range(1, N):
+        y[i] = y[i - 1] + x[i]
+
+
+@poly.nest
+def where_asked(x: f32[N], y: f32[N]):
+    for i in range(1, N):
+        if i % 3 != 1:
+            y[i] = y[i - 1] + x[i]
+
+
+@pytest.mark.parametrize("nest", [of_bytes, where_asked], ids=lambda nest: nest.name)
+def test_a_scan_that_is_not_printed_in_vectors_runs_in_order(nest: poly.Function) -> None:
+    kernel = poly.compile(nest, records=False)
+    assert "_scan_" not in kernel.source
+    x, y = (np.arange(40).astype(array.dtype.numpy_name) for array in nest.arrays)
+    expected = y.copy()
+    nest.reference(x, expected)
+    kernel(x, y)
+    np.testing.assert_array_equal(y, expected)
 
 
 @poly.nest
