@@ -7,15 +7,17 @@ for j:                       for j:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from codegen.expr import accessed
 from codegen.scan import recurrence
 from poly.analysis.dependences import Dependence
 from poly.analysis.selections import directly_in, varies
 from poly.ir.nest import Nest, Statement
 from poly.ir.paths import Path, paths
 from poly.ir.strides import moved_iterator
-from poly.ir.tree import Node
+from poly.ir.tree import Band, Node
 
 
 @dataclass(frozen=True)
@@ -46,8 +48,27 @@ def scanned_in(nest: Nest, tree: Node, loop: str) -> Scanned:
     alone = not _shares(one, found[one.name], loop)
     op = _operator(one, found[one.name], loop)
     exact = op in ("min", "max") or not nest.array(one.target.array).dtype.is_float
+    if not (exact or nest.reassociate) or not (alone or _is_looked_at_alone(one, inside, found)):
+        return Scanned()
     others = any(other.target.array == one.target.array for other in inside if other is not one)
-    return Scanned() if others or not (exact or nest.reassociate) else Scanned(one.name, one.target.array, alone)
+    return Scanned() if others else Scanned(one.name, one.target.array, alone)
+
+
+def _is_looked_at_alone(one: Statement, inside: list[Statement], found: Mapping[str, Path]) -> bool:
+    """Whether the statements of a loop access no other element of the array than that into which one combines."""
+    places = _iterators(one, found[one.name])
+    for other in inside:
+        read = [load for load in accessed(other.expr) if load.array == one.target.array]
+        if read and (other is one or None in places or _iterators(other, found[other.name]) != places):
+            return False
+        if any(load != one.target for load in read):
+            return False
+    return True
+
+
+def _iterators(statement: Statement, path: Path) -> list[str | None]:
+    """The iterator that each loop around a statement advances."""
+    return [moved_iterator(statement, path, band.name) for band in path if isinstance(band, Band)]
 
 
 def _combines(statement: Statement, path: Path, loop: str) -> bool:

@@ -166,12 +166,34 @@ def made_of_itself(x: f32[N], y: f32[N]):
         y[i] = y[i - 1] + y[0] * x[i]
 
 
-@pytest.mark.parametrize("nest", [two_sums, two_before, made_of_itself], ids=lambda nest: nest.name)
+@poly.nest
+def of_its_own_array(x: f32[N], y: f32[N]):
+    for i in range(N):
+        for j in range(N):
+            for _ in range(9):
+                y[i] += y[j] * x[i]
+
+
+@poly.nest
+def looked_at_elsewhere(x: f32[N], y: f32[N], z: f32[N]):
+    for i in range(N):
+        for j in range(N):
+            y[i] += x[j]
+            z[j] = y[j]
+
+
+OTHERS = [two_sums, two_before, made_of_itself, of_its_own_array, looked_at_elsewhere]
+
+
+@pytest.mark.parametrize("nest", OTHERS, ids=lambda nest: nest.name)
 def test_other_recurrences_stay_as_they_are(nest: poly.Function) -> None:
     kernel = poly.compile(nest, records=False)
     assert "_scan_" not in kernel.source
-    arrays = [np.arange(1.0, 41, dtype="f4"), np.ones(40, "f4"), np.zeros(2, "f4")][: len(nest.arrays)]
+    sizes = {"N": 20}
+    shapes = [tuple(extent.evaluate(sizes) for extent in array.shape) for array in nest.arrays]
+    arrays = [np.linspace(0.01, 0.02, shape[0], dtype="f4") for shape in shapes]
     expected = [x.copy() for x in arrays]
     nest.reference(*expected)
     kernel(*arrays)
-    np.testing.assert_allclose(arrays[1], expected[1], rtol=1e-5)
+    for got, wanted in zip(arrays, expected, strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-5)
