@@ -76,9 +76,7 @@ def nearest(X: f32[M, 3], Y: f32[N, 3], best: f32[M], where: i64[M]):
 NESTS = [first_least, last_greatest, with_two_values, of_rows, of_columns, nearest]
 TARGETS = [f"c:{name}" for name in ("avx512", "avx2", "portable") if ISAS[name].runs_here()]
 KERNELS = {
-    (nest, target): poly.compile(nest, target=target, records=False, threads=1)
-    for nest in NESTS
-    for target in TARGETS
+    (nest, target): poly.compile(nest, target=target, records=False, threads=1) for nest in NESTS for target in TARGETS
 }
 FEW = st.sampled_from([-1.0, -0.0, 0.0, 1.0, 2.0, np.inf, -np.inf, np.nan])
 """Values among which many are equal or not comparable."""
