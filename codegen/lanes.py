@@ -178,7 +178,7 @@ class LaneLoop:
         if self.shape.vectors == 1:
             return [*self._filled(1), self._one_vector()]
         number = fresh("v", self.taken)
-        inner = _for("int", number, self.shape.vectors, [*self._vector(number), self._advance()])
+        inner = counted("int", number, self.shape.vectors, [*self._vector(number), self._advance()])
         joined = [f"{self._helper(p, '_vectors')}({p.vectors}, {self.shape.vectors});" for p in self.partials]
         loop = self._while(self.shape.block, [inner])
         block = style.Braces([*self._filled(self.shape.vectors), loop, *map(Line, joined)])
@@ -216,7 +216,7 @@ class LaneLoop:
     def _vector(self, number: str, condition: str = "") -> list[cgen.Generable]:
         """One vector's share of the work; with a condition, only in the lanes that fulfil it."""
         inner = self._lane(condition) if condition else self._body({p: f"{p.lanes}.lane[lane]" for p in self.partials})
-        loop = _for(self._index, "lane", self.shape.lanes, inner)
+        loop = counted(self._index, "lane", self.shape.lanes, inner)
         before = [f"{self._type(p)}_lanes {p.lanes} = {{{p.vectors}[{number}]}};" for p in self.partials]
         after = [f"{p.vectors}[{number}] = {p.lanes}.all;" for p in self.partials]
         return [*map(Line, before), Line(EACH_LANE), loop, *map(Line, after)]
@@ -265,7 +265,7 @@ class LaneLoop:
         return f"{partial.reduction.operation}{of}_{self._type(partial)}"
 
 
-def _for(kind: str, name: str, count: int, body: list[cgen.Generable]) -> cgen.Generable:
+def counted(kind: str, name: str, count: int, body: list[cgen.Generable]) -> cgen.Generable:
     """A loop that counts up from 0."""
     start, test, update = f"{kind} {name} = 0", f"{name} < {count}", f"{name} += 1"
     return style.ForStatement(Line(start), Line(test), Line(update), style.Braces(body))

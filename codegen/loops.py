@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from typing import ClassVar
 
 import cgen
 
@@ -44,6 +45,7 @@ from codegen.parameters import Parameter, data_parameters, needed, prototype, sc
 from codegen.program import Assign, Buffer, Instructions, Program, Threading
 from codegen.ranges import Ranges, facts
 from codegen.reached import conditions, conjunction, independent_of
+from codegen.register_tile import TileLoop, VectorTile, register_tile
 from codegen.scalar import Element, StatementPrinter
 from codegen.selection import Selection, selection
 from codegen.selection_loop import CHUNK, Instead, Lane, SelectionLoop, SelectionNames
@@ -123,6 +125,8 @@ class Writer:
     functions: list[str] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     """The names of these functions."""
+    tiles: ClassVar[bool] = True
+    """Whether vector loops keep elements in registers over the loop around them."""
 
     @cached_property
     def _buffers(self) -> dict[str, Buffer]:
@@ -183,6 +187,9 @@ class Writer:
         inner = scope.inside(loop)
         if loop.mark.parallel and not scope.parallel and loop.end is not None:
             return self._parallel(loop, loop.end, inner)
+        tile = register_tile(loop, self.program) if self.tiles else None
+        if tile is not None:
+            return self._tiled(loop, tile, inner)
         if loop.mark.vectorize and loop.end is not None:
             end, loop = loop.end, replace(loop, body=written_out(loop.body))
             selected = selection(loop.body, self.program, loop.variable) if loop.step == 1 else None
@@ -245,6 +252,18 @@ class Writer:
         whole = block([*held.lines, *lines])
         entered = scope.unknown([loop.entered])
         return [branch(conjunction(entered), [whole]) if entered else whole]
+
+    def _tiled(self, loop: For, tile: VectorTile, scope: LoopScope) -> list[cgen.Generable]:
+        """The loop around a vector loop, with what that keeps in registers."""
+        inner = scope.inside(tile.inner)
+
+        def body(node: Node, held: Mapping[Element, str], taken: frozenset[str]) -> list[cgen.Generable]:
+            return self.write(node, replace(inner, held={**inner.held, **held}, taken=inner.taken | taken))
+
+        printer = StatementPrinter(self._buffers, self._sizes)
+        lines = TileLoop(tile, printer, body, partial(around, loop), scope.taken).lines()
+        needed = (*scope.unknown([loop.entered]), *scope.unknown([tile.inner.entered]))
+        return [branch(conjunction(needed), lines)] if needed else lines
 
     def _selecting(self, loop: For, end: Int, selected: Selection, scope: LoopScope) -> list[cgen.Generable]:
         """The loop in vector lanes that look for the one iteration whose results last, which then runs."""

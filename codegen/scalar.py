@@ -72,7 +72,7 @@ class Element:
 @dataclass(frozen=True)
 class StatementPrinter:
     """Prints statements, given the program's buffers, the values of sizes and iterators, and the variables that hold
-    elements for reading."""
+    elements."""
 
     buffers: Mapping[str, Buffer]
     values: Mapping[str, Int]
@@ -80,7 +80,8 @@ class StatementPrinter:
 
     def assign(self, statement: Assign) -> str:
         """`A[i] += …;`"""
-        return self.update(self.element(self.at(statement.target)), statement)
+        target = self.at(statement.target)
+        return self.update(self.held.get(target) or self.element(target), statement)
 
     def update(self, target: str, statement: Assign) -> str:
         """`target += …;` with the statement's operator and right-hand side, into a variable of the target's type."""
