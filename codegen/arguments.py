@@ -195,7 +195,7 @@ def _as_numpy(buffer: Buffer, value: Any) -> np.ndarray:
         return cast(np.ndarray, value)
     if issubclass(kind, np.ndarray):
         return np.ndarray.view(value, np.ndarray)  # a subclass may report any shape
-    _check_memory(buffer, value)
+    check_memory(buffer, value)
     try:
         if hasattr(kind, "__dlpack__"):
             return np.from_dlpack(value)
@@ -211,7 +211,7 @@ DEVICES = {2: "CUDA", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm", 14: "one
 """The devices whose memory a CPU cannot access, by their numbers in DLPack."""
 
 
-def _check_memory(buffer: Buffer, value: Any) -> None:
+def check_memory(buffer: Buffer, value: Any) -> None:
     """Refuse an array of another library whose values are not in this CPU's memory as they are."""
     place, negated = None, False
     with suppress(Exception):  # an object's own protocol may raise anything

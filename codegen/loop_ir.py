@@ -160,6 +160,29 @@ def mapped(node: Node, change: Callable[[Node], Node]) -> Node:
     return node
 
 
+def restricted(node: Node, wanted: Callable[[str], bool]) -> Node:
+    """The node without the instances of statements that are not wanted, and without what is empty then.
+
+    for i: S0(i); S1(i)      -> for i: S1(i)           if S1 is wanted
+    for j: S0(j)
+    """
+
+    def kept(node: Node) -> Node | None:
+        match node:
+            case Run():
+                return node if wanted(node.statement) else None
+            case Block():
+                return Block(inner) if (inner := tuple(n for n in map(kept, node.nodes) if n is not None)) else None
+            case If():
+                then, other = kept(node.then), node.other and kept(node.other)
+                return None if then is None and other is None else replace(node, then=then or Block(()), other=other)
+            case For() | Once() | Comment() | Declare():
+                return None if (body := kept(node.body)) is None else replace(node, body=body)
+        return node
+
+    return kept(node) or Block(())
+
+
 def substituted(node: Node, values: Mapping[str, Int]) -> Node:
     """The node with names (sizes, or variables of enclosing loops) replaced by expressions."""
     made = mapped(node, lambda child: substituted(child, values))
@@ -175,6 +198,23 @@ def substituted(node: Node, values: Mapping[str, Int]) -> Node:
         case Block() | Comment() | Declare():
             return made
     return with_values(made, values)
+
+
+def written_out(node: Node) -> Node:
+    """The node with the loops whose mark unrolls all of their iterations written out.
+
+    for k < 3:  # unroll by 3               S(0)
+      S(k)                           ->     S(1)
+                                            S(2)
+    """
+    made = mapped(node, written_out)
+    if not isinstance(made, For) or made.end is None or made.mark.unroll < 2:
+        return made
+    start, end = made.start.number, made.end.number
+    if start is None or end is None or end - start > made.mark.unroll * made.step:
+        return made
+    values = range(start, end, made.step)
+    return Block(tuple(substituted(made.body, {made.variable: Linear.of(value)}) for value in values))
 
 
 def renamed(node: Node, names: Mapping[str, str], taken: frozenset[str]) -> Node:

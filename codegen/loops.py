@@ -8,9 +8,10 @@ For i_tile = 0; i_tile < M; 6                for (int64_t i_tile = 0; i_tile < M
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from typing import ClassVar
 
 import cgen
 
@@ -22,7 +23,21 @@ from codegen.instruction_text import line
 from codegen.instructions import Barrier, Call, Let, Table, Write
 from codegen.integer import Int, Linear, Test, replaced
 from codegen.lanes import Counter, LaneLoop, hoisted, partials, shape
-from codegen.loop_ir import Block, Comment, Declare, For, If, Node, Once, Run, inside, names, substituted, walk
+from codegen.loop_ir import (
+    Block,
+    Comment,
+    Declare,
+    For,
+    If,
+    Node,
+    Once,
+    Run,
+    inside,
+    names,
+    substituted,
+    walk,
+    written_out,
+)
 from codegen.macros import EACH_VECTOR, IN_ORDER
 from codegen.names import c_name, fresh, function_name
 from codegen.parallel import Iteration, shared_out
@@ -30,7 +45,12 @@ from codegen.parameters import Parameter, data_parameters, needed, prototype, sc
 from codegen.program import Assign, Buffer, Instructions, Program, Threading
 from codegen.ranges import Ranges, facts
 from codegen.reached import conditions, conjunction, independent_of
+from codegen.register_tile import TileLoop, VectorTile, register_tile
 from codegen.scalar import Element, StatementPrinter
+from codegen.scan import Scan, is_chained, scan
+from codegen.scan_loop import ScanLoop, ScanNames
+from codegen.selection import Selection, selection
+from codegen.selection_loop import CHUNK, Instead, Lane, SelectionLoop, SelectionNames
 from codegen.simd import LaneReduction, confuses_gcc, invariants, reductions
 from codegen.style import Line, block, branch, names_in
 from codegen.workspace import elements
@@ -51,6 +71,8 @@ class LoopScope:
     """The variables that accumulate elements, by the statements that reduce into them."""
     held: Mapping[Element, str] = field(default_factory=dict)
     """The variables that hold hoisted elements, which are only read."""
+    instead: Mapping[str, Instead] = field(default_factory=dict)
+    """What is printed in place of statements."""
     declaring: frozenset[str] = frozenset()
     """The statements that declare the variables that they assign."""
     ranges: Ranges = field(default_factory=Ranges)
@@ -105,6 +127,8 @@ class Writer:
     functions: list[str] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     """The names of these functions."""
+    tiles: ClassVar[bool] = True
+    """Whether vectors are more than the lanes of one iteration: register tiles, and scans."""
 
     @cached_property
     def _buffers(self) -> dict[str, Buffer]:
@@ -165,8 +189,19 @@ class Writer:
         inner = scope.inside(loop)
         if loop.mark.parallel and not scope.parallel and loop.end is not None:
             return self._parallel(loop, loop.end, inner)
+        tile = register_tile(loop, self.program) if self.tiles else None
+        if tile is not None:
+            return self._tiled(loop, tile, inner)
         if loop.mark.vectorize and loop.end is not None:
-            found = reductions(loop.body, self.program, loop.variable)
+            end, loop = loop.end, replace(loop, body=written_out(loop.body))
+            selected = selection(loop.body, self.program, loop.variable) if loop.step == 1 else None
+            if selected is not None:
+                return self._selecting(loop, end, selected, inner)
+            scanned = scan(loop.body, self.program, loop.variable) if loop.step == 1 and self.tiles else None
+            if scanned is not None:
+                return self._scanning(loop, scanned, inner)
+            chained = is_chained(loop.body, self.program, loop.variable)
+            found = None if chained else reductions(loop.body, self.program, loop.variable)
             if found is not None:
                 return self._vectorized(loop, found, inner)
         unroll = [cgen.Pragma(f"GCC unroll {loop.mark.unroll}")] if self._may_unroll(loop) else []
@@ -224,6 +259,55 @@ class Writer:
         entered = scope.unknown([loop.entered])
         return [branch(conjunction(entered), [whole]) if entered else whole]
 
+    def _tiled(self, loop: For, tile: VectorTile, scope: LoopScope) -> list[cgen.Generable]:
+        """The loop around a vector loop, with what that keeps in registers."""
+        inner = scope.inside(tile.inner)
+
+        def body(node: Node, held: Mapping[Element, str], taken: frozenset[str]) -> list[cgen.Generable]:
+            return self.write(node, replace(inner, held={**inner.held, **held}, taken=inner.taken | taken))
+
+        printer = StatementPrinter(self._buffers, self._sizes)
+        lines = TileLoop(tile, printer, body, partial(around, loop), scope.taken).lines()
+        needed = (*scope.unknown([loop.entered]), *scope.unknown([tile.inner.entered]))
+        return [branch(conjunction(needed), lines)] if needed else lines
+
+    def _scanning(self, loop: For, found: Scan, scope: LoopScope) -> list[cgen.Generable]:
+        """The loop a vector at a time, with the prefixes of each."""
+        names = ScanNames.of(found, scope.taken)
+        scope = replace(scope, taken=scope.taken | names.all)
+
+        def body(nodes: Sequence[Node], held: Mapping[Element, str]) -> list[cgen.Generable]:
+            inner = replace(scope, held={**scope.held, **held})
+            return [line for node in nodes for line in self.write(node, inner)]
+
+        counter = Counter(loop.variable, loop.start, loop.end, loop.step, loop.test_at)
+        lanes = min(self.program.isa.lanes(found.dtype), self.program.isa.most_lanes)
+        printer = StatementPrinter(self._buffers, {})
+        lines = ScanLoop(counter, found, lanes, printer, body, partial(self.write, loop.body, scope), names).lines()
+        entered = scope.unknown([loop.entered])
+        return [branch(conjunction(entered), lines) if entered else block(lines)]
+
+    def _selecting(self, loop: For, end: Int, selected: Selection, scope: LoopScope) -> list[cgen.Generable]:
+        """The loop in vector lanes that look for the one iteration whose results last, which then runs."""
+        names = SelectionNames.of(selected, loop.variable, scope.taken)
+        scope = replace(scope, taken=scope.taken | names.all)
+
+        def body(value: Int, instead: Mapping[str, Instead]) -> list[cgen.Generable]:
+            return self.write(substituted(loop.body, {loop.variable: value}), replace(scope, instead=instead))
+
+        def lanes(reduction: LaneReduction, counter: Counter, lane: Lane) -> list[cgen.Generable]:
+            def one(value: Int, accumulators: Mapping[str, str]) -> list[cgen.Generable]:
+                return lane(value, accumulators[reduction.statement])
+
+            found = shape(self.program, [reduction], counter.trips)
+            return [block(LaneLoop(counter, found, partials([reduction], scope.taken), one, scope.taken).lines())]
+
+        counter = Counter(loop.variable, loop.start, loop.end, loop.step, loop.test_at)
+        size = CHUNK * self.program.isa.lanes(selected.dtype)
+        lines = SelectionLoop(counter, end, selected, size, body, lanes, names).lines()
+        entered = scope.unknown([loop.entered])
+        return [branch(conjunction(entered), lines)] if entered else lines
+
     def _run(self, run: Run, scope: LoopScope) -> list[cgen.Generable]:
         statement = self.program.statements[run.statement]
         if statement.where is None:
@@ -241,6 +325,8 @@ class Writer:
             return instructed(statement.iterators, run.values, statement.body, scope.taken, self.bounds)
         printer = StatementPrinter(self._buffers, self._values(run), scope.held)
         asserted = checks(statement.body, self.program, printer) if self.bounds else []
+        if run.statement in scope.instead:
+            return [*asserted, *scope.instead[run.statement](printer, statement.body)]
         into = scope.accumulators.get(run.statement)
         text = printer.assign(statement.body) if into is None else printer.update(into, statement.body)
         if run.statement in scope.declaring:

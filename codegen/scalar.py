@@ -72,7 +72,7 @@ class Element:
 @dataclass(frozen=True)
 class StatementPrinter:
     """Prints statements, given the program's buffers, the values of sizes and iterators, and the variables that hold
-    elements for reading."""
+    elements."""
 
     buffers: Mapping[str, Buffer]
     values: Mapping[str, Int]
@@ -80,7 +80,8 @@ class StatementPrinter:
 
     def assign(self, statement: Assign) -> str:
         """`A[i] += …;`"""
-        return self.update(self.element(self.at(statement.target)), statement)
+        target = self.at(statement.target)
+        return self.update(self.held.get(target) or self.element(target), statement)
 
     def update(self, target: str, statement: Assign) -> str:
         """`target += …;` with the statement's operator and right-hand side, into a variable of the target's type."""
@@ -91,13 +92,13 @@ class StatementPrinter:
             case ("+" | "*") as op, expr:
                 return self._step(target, op, expr, dtype)
             case ("min" | "max") as op, expr:
-                return update(op, dtype, target, self._value(expr, dtype))
-        return f"{target} = {self._value(statement.expr, dtype)};"
+                return update(op, dtype, target, self.value(expr, dtype))
+        return f"{target} = {self.value(statement.expr, dtype)};"
 
     def _step(self, target: str, op: str, expr: Expr, dtype: DType) -> str:
         """`target op= expr;`, as an assignment if the result must be converted to the target's type."""
         if not join(dtype, self.type_of(expr)).is_float:
-            return update(op, dtype, target, self._value(expr, dtype))
+            return update(op, dtype, target, self.value(expr, dtype))
         typed = self.print(expr, dtype if dtype.is_float else f64)
         joined = _joined(dtype, typed.dtype)
         value = _converted(typed, joined)
@@ -108,7 +109,7 @@ class StatementPrinter:
         result = Typed(f"{before} {op} {_tight(value, SIGN if op == '*' else PRODUCT)}", level, joined)
         return f"{target} = {_cast(result, dtype).text};"
 
-    def _value(self, expr: Expr, dtype: DType) -> str:
+    def value(self, expr: Expr, dtype: DType) -> str:
         """The text of a value of this type."""
         return _converted(self.print(expr, dtype), dtype).text
 
@@ -150,9 +151,13 @@ class StatementPrinter:
 
     def names(self, statement: Assign, stores: bool = True) -> frozenset[str]:
         """The names in a statement's text; without its target, unless it `stores` to that."""
-        found = [self.element_names(self.at(load)) for load in accessed(statement.expr)]
-        found += [self.element_names(self.at(statement.target))] * stores
-        indices = (node.value for node in walk(statement.expr) if isinstance(node, Index))
+        target = self.element_names(self.at(statement.target)) if stores else frozenset[str]()
+        return self.names_of(statement.expr) | target
+
+    def names_of(self, expr: Expr) -> frozenset[str]:
+        """The names in an expression's text."""
+        found = [self.element_names(self.at(load)) for load in accessed(expr)]
+        indices = (node.value for node in walk(expr) if isinstance(node, Index))
         return frozenset().union(*found, *(index.substitute(self.values).names for index in indices))
 
     def type_of(self, expr: Expr) -> Type:
@@ -191,17 +196,17 @@ class StatementPrinter:
                 text = self.held.get(element) or self.element(element)
                 return Typed(text, PRIMARY, self.buffers[array].dtype)
             case Unary(_, operand) if self._wraps(expr, dtype):
-                return Typed(f"neg_{dtype.name}({self._value(operand, dtype)})", PRIMARY, dtype)
+                return Typed(f"neg_{dtype.name}({self.value(operand, dtype)})", PRIMARY, dtype)
             case Unary(_, operand):
                 typed = self.print(operand, dtype)
                 return Typed("-" + _tight(typed, PRIMARY), SIGN, typed.dtype)
             case Binary(op, left, right) if self._wraps(expr, dtype):
-                values = f"{self._value(left, dtype)}, {self._value(right, dtype)}"
+                values = f"{self.value(left, dtype)}, {self.value(right, dtype)}"
                 return Typed(f"{OPERATIONS[op]}_{dtype.name}({values})", PRIMARY, dtype)
             case Binary(op, left, right):
                 return self._binary(op, left, right, dtype)
             case FunctionCall(function, args):
-                texts = ", ".join(self._value(arg, dtype) for arg in args)
+                texts = ", ".join(self.value(arg, dtype) for arg in args)
                 return Typed(f"{function_name(function, dtype)}({texts})", PRIMARY, dtype)
             case Cast(wanted, operand):
                 return _exactly(self.print(operand, wanted), wanted)

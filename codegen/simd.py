@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from codegen.arithmetic import least, most, update
-from codegen.expr import Binary, loads
+from codegen.expr import Binary, loads, placed
 from codegen.expr import Node as ExprNode
 from codegen.expr import walk as expressions
 from codegen.integer import Int
@@ -20,10 +20,12 @@ from codegen.loop_ir import Declare, For, If, Node, Run, inside, walk
 from codegen.names import c_name
 from codegen.program import Assign, Buffer, Program
 from codegen.scalar import Element, StatementPrinter, literal
-from microkernels.dtypes import DType
+from microkernels.dtypes import DType, f32, f64, i32, i64
 
 WORDS = {"+": "sum", "*": "product"}
 """Operators as words, where they are not words already."""
+OFFSETS = {f32: i32, i32: i32, f64: i64, i64: i64}
+"""The types of keys whose extreme is looked for in lanes, and integers of the same size that count iterations."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ def neutral(op: str, dtype: DType) -> str:
 
 
 @dataclass(frozen=True)
-class _Use:
+class Use:
     """A statement instance in a loop's body: its iterators' values, and the loops and conditions in between."""
 
     statement: str
@@ -95,13 +97,13 @@ def reductions(body: Node, program: Program, variable: str) -> tuple[LaneReducti
     reductions of one kind, directly in the loop, and accessed nowhere else in it. Elements differ if their indices do:
     a mark `vectorize` requires a proof that iterations depend on each other only through reductions.
     """
-    uses, own = list(_uses(body)), declared(body)
-    assigns = [program.statements[use.statement].body for use in uses]
+    every, own = list(uses(body)), declared(body)
+    assigns = [program.statements[use.statement].body for use in every]
     found, elements = [], []
-    for use, assign in zip(uses, assigns, strict=True):
+    for use, assign in zip(every, assigns, strict=True):
         if not isinstance(assign, Assign):
             return None
-        printer = _printer(use, program)
+        printer = printer_of(use, program)
         target = printer.at(assign.target)
         elements += [target, *map(printer.at, loads(assign.expr))]
         if variable in target.names or target.array in own:
@@ -128,13 +130,13 @@ def invariants(body: Node, program: Program, variable: str) -> tuple[Element, ..
     They are loaded before the loop, as lanes that are masked out could not load them.
     """
     found: dict[Element, None] = {}
-    uses = list(_uses(body))
-    assigns = [program.statements[use.statement].body for use in uses]
+    every = list(uses(body))
+    assigns = [program.statements[use.statement].body for use in every]
     written = {assign.target.array for assign in assigns if isinstance(assign, Assign)} | declared(body)
-    for use, assign in zip(uses, assigns, strict=True):
+    for use, assign in zip(every, assigns, strict=True):
         if not isinstance(assign, Assign) or use.nested or use.conditional:
             continue
-        for element in map(_printer(use, program).at, loads(assign.expr)):
+        for element in map(printer_of(use, program).at, loads(assign.expr)):
             if element.indices and element.array not in written and variable not in element.names:
                 found[element] = None
     return tuple(found)
@@ -144,7 +146,7 @@ def confuses_gcc(body: Node, program: Program, variable: str) -> bool:
     """Whether gcc 12 may miscompile a loop of step 1: see `codegen.macros.IN_ORDER`."""
     found: dict[str, list[_Write]] = {}
     own = declared(body)
-    for use in _uses(body):
+    for use in uses(body):
         assign = program.statements[use.statement].body
         if isinstance(assign, Assign) and assign.target.array not in own:
             found.setdefault(assign.target.array, []).append(_Write.of(use, assign, program))
@@ -168,8 +170,8 @@ class _Write:
     """Whether the element's new value is a sum with its old one, as it is not in `x if x > y else y`."""
 
     @staticmethod
-    def of(use: _Use, assign: Assign, program: Program) -> _Write:
-        printer = _printer(use, program)
+    def of(use: Use, assign: Assign, program: Program) -> _Write:
+        printer = printer_of(use, program)
         target = printer.at(assign.target)
 
         def itself(expr: ExprNode) -> bool:
@@ -207,15 +209,23 @@ def _buffers(program: Program) -> dict[str, Buffer]:
     return {buffer.name: buffer for buffer in program.buffers}
 
 
-def _printer(use: _Use, program: Program) -> StatementPrinter:
+def placed_assign(use: Use, assign: Assign, program: Program) -> Assign:
+    """An instance's assignment in terms of C's variables."""
+    iterators = dict(zip(program.statements[use.statement].iterators, use.arguments, strict=True))
+    values = {**program.size_names, **iterators}
+    return Assign(placed(assign.target, values), assign.op, placed(assign.expr, values))
+
+
+def printer_of(use: Use, program: Program) -> StatementPrinter:
+    """Prints a statement with the values of its iterators."""
     iterators = dict(zip(program.statements[use.statement].iterators, use.arguments, strict=True))
     return StatementPrinter(_buffers(program), {**program.size_names, **iterators})
 
 
-def _uses(node: Node, inner: tuple[str, ...] = (), conditional: bool = False) -> Iterator[_Use]:
+def uses(node: Node, inner: tuple[str, ...] = (), conditional: bool = False) -> Iterator[Use]:
     """The statements below a node, in textual order."""
     if isinstance(node, Run):
-        yield _Use(node.statement, node.values, inner, conditional)
+        yield Use(node.statement, node.values, inner, conditional)
     around = (*inner, node.variable) if isinstance(node, For) else inner
     for child in inside(node):
-        yield from _uses(child, around, conditional or isinstance(node, If))
+        yield from uses(child, around, conditional or isinstance(node, If))

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from poly.analysis.dependences import dependences
     from poly.autoschedule.derive import space
     from poly.compilation import compile_nest as compile
+    from poly.einsums import einsum
     from poly.embed import write_header
     from poly.embed.build import write_package
     from poly.embed.opencl import write_opencl
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
         SpecError,
     )
     from poly.explanation import compare, explain
-    from poly.function import Function, einsum, from_c, nest, sizes
+    from poly.function import Function, from_c, nest, sizes
     from poly.ir.nest import Nest
     from poly.kernel import Kernel
     from poly.machine import machine
@@ -103,7 +104,7 @@ LATER = {
     **dict.fromkeys(("CostWarning", "FileError", "RecordError", "RecordWarning", "ScheduleError"), "poly.errors"),
     **dict.fromkeys(("SearchError", "SearchWarning", "SpecError"), "poly.errors"),
     **dict.fromkeys(("compare", "explain"), "poly.explanation"),
-    **dict.fromkeys(("Function", "einsum", "from_c", "nest", "sizes"), "poly.function"),
+    **dict.fromkeys(("Function", "from_c", "nest", "sizes"), "poly.function"),
     **dict.fromkeys(("Schedule", "schedule"), "poly.schedules.schedule"),
     "Benchmark": "poly.timing.benchmark",
     "DType": "microkernels.dtypes",
@@ -112,6 +113,7 @@ LATER = {
     "OpenCLKernel": "poly.opencl_kernel",
     "compile": "poly.compilation:compile_nest",
     "dependences": "poly.analysis.dependences",
+    "einsum": "poly.einsums",
     "machine": "poly.machine",
     "microkernel": "poly.microkernel",
     "parse": "poly.parsed",

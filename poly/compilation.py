@@ -119,7 +119,7 @@ def compile_nest(
         schedule = _matched(schedule, nest)
         nest = schedule.nest
     if fixed:
-        nest = nest.with_sizes(fixed)
+        nest = nest.with_sizes(fixed) if schedule else nest.for_sizes(fixed)
         schedule = schedule.on(nest) if schedule else None
     began = monotonic()
     with using(checked_toolchain(wanted, compiler, flags)):

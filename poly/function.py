@@ -1,4 +1,4 @@
-"""The two ways to write a nest: `@poly.nest` on plain loops, and `poly.einsum`. Both return a callable nest."""
+"""Nests that are called like functions, and two ways to write them: `@poly.nest` on plain loops, and C."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, TypeAlias, overload
 
 from codegen.integer import Affine
-from microkernels.dtypes import ArrayType, DType, f32
+from microkernels.dtypes import ArrayType
 from microkernels.errors import shown
 from poly.direct import BY_MODEL, Direct, direct
 from poly.errors import SpecError
-from poly.frontends.einsum import einsum as _einsum
 from poly.frontends.python import parse
 from poly.ir.lookups import index_reads
 from poly.ir.nest import Nest
@@ -280,23 +279,6 @@ def nest(
     if function is None:
         return partial(nest, reassociate=reassociate, tune=tune, target=target, threads=threads)
     return _callable(parse(function, reassociate), function, direct(tune, target, threads))
-
-
-def einsum(subscripts: str, *, dtype: DType = f32, reassociate: bool = True, **sizes: int) -> Function:
-    """An einsum as a nest: `poly.einsum("mk,kn->mn", m=512, n=512, k=512)`. It assigns the output, as NumPy's does.
-
-    Several operands are multiplied two at a time, in the order that the model expects to take the least time: of all
-    orders up to 10 operands, by a greedy search beyond. Give the sizes, so that the order fits them; without, all
-    indices count as equally long. With `reassociate=False`, as in `poly.nest`, the products of all operands are added
-    one by one, in the order of the letters.
-
-    Raises:
-        SpecError: subscripts that NumPy would refuse, or a size for a letter that is not in them.
-    """
-    from poly.model.products import pricing
-
-    price = pricing(dtype) if isinstance(dtype, DType) else None
-    return _callable(_einsum(subscripts, dtype=dtype, reassociate=reassociate, price=price, **sizes))
 
 
 def from_c(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import ClassVar
 
 import cgen
 
@@ -21,6 +22,8 @@ class DeviceWriter(Writer):
     """Prints the loops that a work-group of `items` work-items runs."""
 
     items: int = 1
+    tiles: ClassVar[bool] = False
+    """Loops around vector loops stay loops: compilers for devices keep arrays of vectors in memory."""
 
     def write(self, node: Node, scope: LoopScope) -> list[cgen.Generable]:
         """The C of a node that all items of the group reach or, inside shared loops, some or one of them."""

@@ -11,9 +11,12 @@ from dataclasses import dataclass, replace
 import islpy as isl
 
 from poly.analysis.dependences import Dependence, dependences
+from poly.analysis.scans import scanned_in
+from poly.analysis.selections import selected_in
 from poly.ir.nest import Nest
 from poly.ir.paths import Path, Position, paths
 from poly.ir.sets import first_point
+from poly.ir.strides import extent
 from poly.ir.tree import Band, Node, bands
 
 
@@ -90,12 +93,24 @@ def lane_conflict(nest: Nest, tree: Node, loop: str) -> Dependence | None:
     """The first dependence that keeps the loop from running in vector lanes, restricted to the carried pairs.
 
     A reduction into one element doesn't, if the nest allows reassociation: each lane has a partial result. But if only
-    some of the iterations of an innermost loop share an element, two lanes would update it at once.
+    some of the iterations of an innermost loop share an element, two lanes would update it at once. A selection, such
+    as that of the least key's index, doesn't either: lanes find the iteration whose results last, and it runs alone.
+    A scan, whose iterations use the partial results of a reduction, runs a vector at a time. Loops inside that are
+    written out don't count as loops.
     """
     known = dependences(nest)
-    carried = _carried(known.binding, tree, loop)
-    innermost = not any(bands(band.body) for band in bands(tree) if band.name == loop)
+    chosen, scanned = selected_in(nest, tree, loop), scanned_in(nest, tree, loop)
+    ordered = (d for d in known.binding if not (chosen.covers(d) or scanned.covers(d)))
+    carried = _carried(ordered, tree, loop)
+    inner = (other for band in bands(tree) if band.name == loop for other in bands(band.body))
+    innermost = all(is_written_out(nest, other) for other in inner)
     return _colliding(nest, known.races, tree, loop) if carried is None and innermost else carried
+
+
+def is_written_out(nest: Nest, band: Band) -> bool:
+    """Whether a loop is unrolled by at least as many iterations as it has."""
+    whole = extent(nest, band) if band.unroll > 1 else None
+    return whole is not None and whole <= band.unroll
 
 
 def recurs(nest: Nest, tree: Node, loop: str) -> bool:

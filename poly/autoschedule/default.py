@@ -25,6 +25,7 @@ from poly.autoschedule.rules.grain import in_groups
 from poly.autoschedule.rules.lanes import in_lanes
 from poly.autoschedule.rules.microkernels import contracted, with_other_loops
 from poly.autoschedule.rules.orders import usual_order
+from poly.autoschedule.rules.register_tiles import register_tiles
 from poly.autoschedule.rules.row_blocks import row_blocked
 from poly.autoschedule.rules.sharing import usual_sharing
 from poly.autoschedule.rules.solves import usual_solve
@@ -114,6 +115,7 @@ def usual_loops(nest: Nest, target: Target) -> Form:
     if solve is not None:
         return solve
     form = usual_time_tiles(usual_sharing(usual_order(nest), target.threads), target.caches)
+    form = register_tiles(form, target.isa) or form
     for rule in (lines, interleaved):
         form = rule(form) or form
     loops = in_groups(in_lanes(form), target.isa)

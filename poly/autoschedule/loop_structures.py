@@ -20,6 +20,7 @@ from poly.autoschedule.rules.grain import in_groups
 from poly.autoschedule.rules.lanes import in_lanes, unrolled
 from poly.autoschedule.rules.microkernels import Product, heaviest_product
 from poly.autoschedule.rules.orders import orders
+from poly.autoschedule.rules.register_tiles import register_tiles
 from poly.autoschedule.rules.sharing import sharings
 from poly.autoschedule.rules.solves import solves
 from poly.autoschedule.rules.time_tiles import time_tiles
@@ -59,7 +60,7 @@ def all_forms(nest: Nest, target: Target, product: Product | None) -> Iterator[F
 def _forms_of(form: Form, target: Target) -> Iterator[Form]:
     """The vectorised forms of one order of loops."""
     simple = in_lanes(form)
-    special = (lines(form), interleaved(form), *time_tiles(form, target.caches))
+    special = (register_tiles(form, target.isa), lines(form), interleaved(form), *time_tiles(form, target.caches))
     yield simple
     yield from (in_lanes(made) for made in special if made is not None)
     written, cut = unrolled(simple), blocks(form)

@@ -12,10 +12,10 @@ from functools import partial
 from math import prod
 from typing import Literal
 
-from poly.analysis.legality import Witness, lane_conflict, race, witness
+from poly.analysis.legality import Witness, is_written_out, lane_conflict, race, witness
 from poly.analysis.roles import roles
 from poly.autoschedule.default import expectation
-from poly.autoschedule.rules.lanes import unpaid
+from poly.autoschedule.rules.lanes import FEW, is_short, unpaid
 from poly.autoschedule.rules.microkernels import contracted, unserved
 from poly.autoschedule.rules.shapes import INNER_GUESS
 from poly.autoschedule.rules.sharing import WORTH, lacking_work
@@ -145,10 +145,12 @@ class _Asked:
         kernels = [node.kernel.name for node in walk(band) if isinstance(node, Micro)]
         if kernels:
             return Reason(name, VECTORISED, "kernel", f"the microkernel {kernels[0]} inside it computes in vectors")
-        inner = [other.name for other in bands(band.body)]
+        inner = [other.name for other in bands(band.body) if not is_written_out(nest, other)]
         if inner:
             text = f"only innermost loops run in lanes, and it has inner loops: {', '.join(inner)}"
             return Reason(name, VECTORISED, "another loop", text)
+        if is_short(nest, band):
+            return Reason(name, VECTORISED, "work", f"it has {extent(nest, band)} iterations, and lanes pay from {FEW}")
         carried = lane_conflict(nest, tree, name)
         if carried is not None:
             found = witness(carried)

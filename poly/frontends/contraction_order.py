@@ -5,20 +5,24 @@
 The search is exact: the best order of each subset of the operands follows from those of its parts (dynamic programming
 over subsets, as for joins in Selinger et al., "Access path selection in a relational database management system",
 SIGMOD 1979). Beyond `EXACT` operands, a greedy search takes its place, as `opt_einsum` has it (Smith and Gray,
-JOSS 2018).
+JOSS 2018), and if that library is installed, the better of this order and of the library's.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
 from math import prod
+from typing import Literal
 
 EXACT = 10
 """The most operands whose orders are all searched: 3**10 / 2 products are priced in a fraction of a second."""
+
+MOST_SEARCHED = 14
+"""The most operands whose orders are all searched on demand: 3**14 / 2 products take seconds."""
 
 Price = Callable[[float, float], float]
 """The seconds of so many multiply-adds on arrays with so many elements in all."""
@@ -35,13 +39,26 @@ class OrderedProduct:
     output: str
 
 
+Path = tuple[tuple[int, ...], ...]
+"""Which of a list each product takes out; its result comes to the end of the list."""
+
+Pairs = list[tuple[int, int]]
+"""A path whose products have two operands each."""
+
+Optimize = bool | Literal["greedy", "optimal"] | Path
+"""How the order is found: True searches all orders up to `EXACT` operands, `optimal` those of any number; or the order.
+False has none: all operands are multiplied at once."""
+
+
 def contraction_order(
-    operands: Sequence[str], output: str, extents: Mapping[str, int], price: Price
+    operands: Sequence[str], output: str, extents: Mapping[str, int], price: Price, optimize: Optimize = True
 ) -> list[OrderedProduct]:
     """The products that compute an einsum, the one that gives its output last.
 
     An index of one operand alone that is not in the output is summed over before all products.
     """
+    if optimize is False:
+        return [OrderedProduct(tuple(range(len(operands))), output)]
     values = list(operands)
     steps: list[OrderedProduct] = []
 
@@ -56,25 +73,61 @@ def contraction_order(
         kept = _distinct(letters, lambda letter: used[letter] > 1 or letter in output)
         lonely = len(operands) > 1 and set(kept) != set(letters)
         places.append(add([place], kept) if lonely else place)
-    if len(places) <= 2:
-        add(places, output)
-        return steps
-    pairs = _best if len(places) <= EXACT else _greedy
-    for left, right in pairs([_distinct(values[place]) for place in places], output, extents, price):
-        pair = [places[left], places[right]]
-        places = [place for place in places if place not in pair]
+    for taken in _path([_distinct(values[place]) for place in places], output, extents, price, optimize):
+        terms = [places[position] for position in taken]
+        places = [place for place in places if place not in terms]
         needed = output + "".join(values[place] for place in places)
-        letters = _distinct(values[pair[0]] + values[pair[1]], needed.__contains__)
-        places.append(add(pair, letters if places else output))
+        letters = _distinct("".join(values[place] for place in terms), needed.__contains__)
+        places.append(add(terms, letters if places else output))
     return steps
+
+
+def _path(
+    operands: Sequence[str], output: str, extents: Mapping[str, int], price: Price, optimize: Optimize
+) -> Sequence[tuple[int, ...]]:
+    """The products in the order that was chosen, or found."""
+    if isinstance(optimize, tuple):
+        return optimize
+    if len(operands) <= 2:
+        return [tuple(range(len(operands)))]
+    if optimize == "optimal" or (optimize is True and len(operands) <= EXACT):
+        return _best(operands, output, extents, price)
+    greedy = _greedy(operands, output, extents, price)
+    if optimize == "greedy":
+        return greedy
+    found = [tuple(greedy), *_of_opt_einsum(operands, output, extents)]
+    return min(found, key=lambda path: _seconds(operands, output, extents, price, path))
+
+
+def _of_opt_einsum(operands: Sequence[str], output: str, extents: Mapping[str, int]) -> Iterator[Path]:
+    """The order that opt_einsum finds, if it is installed."""
+    try:
+        from opt_einsum import contract_path
+    except ImportError:
+        return
+    shapes = [tuple(extents[letter] for letter in letters) for letters in operands]
+    yield tuple(map(tuple, contract_path(f"{','.join(operands)}->{output}", *shapes, shapes=True)[0]))
+
+
+def _seconds(operands: Sequence[str], output: str, extents: Mapping[str, int], price: Price, path: Path) -> float:
+    """The price of all products of an order."""
+    values, total = list(operands), 0.0
+    for taken in path:
+        terms = [values[place] for place in taken]
+        values = [letters for place, letters in enumerate(values) if place not in taken]
+        result = _distinct("".join(terms), (output + "".join(values)).__contains__)
+        moved = sum(_elements(letters, extents) for letters in (*terms, result))
+        total += price(_elements(_distinct("".join(terms)), extents), moved)
+        values.append(result)
+    return total
+
+
+def _elements(letters: str, extents: Mapping[str, int]) -> float:
+    return float(prod(extents[letter] for letter in letters))
 
 
 def _distinct(letters: str, kept: Callable[[str], bool] = lambda _: True) -> str:
     return "".join(filter(kept, dict.fromkeys(letters)))
-
-
-Pairs = list[tuple[int, int]]
-"""Which two of a list each product takes out; its result comes to the end of the list."""
 
 
 def _best(operands: Sequence[str], output: str, extents: Mapping[str, int], price: Price) -> Pairs:
@@ -142,17 +195,14 @@ def _greedy(operands: Sequence[str], output: str, extents: Mapping[str, int], pr
     """Pair by pair, those whose result is smallest beside what it replaces, and of these the fastest."""
     values, pairs = list(operands), []
 
-    def elements(letters: str) -> float:
-        return float(prod(extents[letter] for letter in letters))
-
     def result(pair: tuple[int, int]) -> str:
         rest = output + "".join(letters for place, letters in enumerate(values) if place not in pair)
         return _distinct(values[pair[0]] + values[pair[1]], lambda letter: letter in rest)
 
     def cost(pair: tuple[int, int]) -> tuple[float, float]:
-        both, new = [values[place] for place in pair], elements(result(pair))
-        replaced = sum(map(elements, both))
-        return new - replaced, price(elements(_distinct("".join(both))), new + replaced)
+        both, new = [values[place] for place in pair], _elements(result(pair), extents)
+        replaced = sum(_elements(letters, extents) for letters in both)
+        return new - replaced, price(_elements(_distinct("".join(both)), extents), new + replaced)
 
     while len(values) > 1:
         pair = min(combinations(range(len(values)), 2), key=cost)

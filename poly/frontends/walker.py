@@ -21,6 +21,7 @@ from poly.frontends.expressions import expression, is_data, truth
 from poly.frontends.ranges import loop_of, values
 from poly.frontends.reductions import as_reduction, guarded_update
 from poly.frontends.scope import Scope
+from poly.frontends.selecting import tested_last
 from poly.frontends.source import Source
 from poly.frontends.targets import Targets
 from poly.ir.instances import coordinate
@@ -166,7 +167,7 @@ class Walker:
             self._guards = (*around, replace(frame, test=Logic("not", (test,))))
             return self._block(node.orelse, domain)
 
-        nodes = self._either(lambda: self._block(node.body, domain), otherwise)
+        nodes = self._either(lambda: self._block(tested_last(node.test, node.body), domain), otherwise)
         self._guards = around
         return nodes
 

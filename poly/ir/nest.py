@@ -209,6 +209,13 @@ class Nest(Displayed):
             opened=self.structure,
         )
 
+    def for_sizes(self, values: Mapping[str, SupportsIndex]) -> Nest:
+        """What is compiled or tuned for these sizes where no schedule is given: `with_sizes`.
+
+        A nest that is written otherwise for other sizes, such as an einsum whose products have an order, is that nest.
+        """
+        return self.with_sizes(values)
+
 
 def difference(one: Nest, other: Nest) -> str | None:
     """The first difference between the loops of two nests; None if only their names and values of sizes differ."""

@@ -55,7 +55,7 @@ def problem(
         TargetError, ArgumentError: as for poly.compile.
     """
     checked_nest(nest)
-    fixed = nest.with_sizes(sizes) if sizes else nest
+    fixed = nest.for_sizes(sizes) if sizes else nest
     goal = parse(target)
     task = TuningProblem(fixed, goal, goal.threads(threads), tuple(checked_sizes(at, {}, "at").items()))
     measured = task.measured
@@ -89,7 +89,7 @@ def problems(
     pairs = [_pair(item) for item in nests]
     if not pairs:
         raise SpecError("the list of nests to tune is empty: give at least one nest.")
-    fixed = [nest.with_sizes(own) if own else nest for nest, own in pairs]
+    fixed = [nest.for_sizes(own) if own else nest for nest, own in pairs]
     if len(fixed) == 1:
         return [problem(fixed[0], target, threads, sizes, at)]
     at = checked_sizes(at, {}, "at")

@@ -140,6 +140,9 @@ def functions(folder: Path) -> list[Door]:
         Door("parse", poly.parse, (PARSED, {"N": 3}), {"function": "f", "reassociate": True}),
         Door("from_c", poly.from_c, (C_LOOPS, "f"), {"include": [], "define": {"N": 3}, "reassociate": True}),
         Door("einsum", poly.einsum, ("mk,kn->mn",), {"dtype": f32, "reassociate": True, "m": 4}),
+        Door("einsum's order", poly.einsum, ("m,m,m",), {"shapes": [(4,)] * 3, "optimize": [(0, 1), (0, 1)]}),
+        Door("an extent", lambda e: poly.einsum("m...->m...", shapes=[(e, e)]), (4,)),
+        Door("an operand", lambda a, out: poly.einsum("m", a, out=out), (np.ones(4), np.ones(4))),
         Door(
             "compile",
             poly.compile,
@@ -180,6 +183,7 @@ def functions(folder: Path) -> list[Door]:
         Door("nest.array", matmul.array, ("A",)),
         Door("kernel.workspace", kernel().workspace, (), {"threads": 1, **SIZES}),
         Door("kernel.arguments", kernel().arguments, tuple(operands()), {"threads": 1}),
+        Door("kernel.prepack", kernel().prepack, ("B", operands()[1])),
         Door("machine.cache", poly.machine().cache, (1,)),
         Door("machine.share", poly.machine().share, (poly.machine().caches[0],)),
     ]

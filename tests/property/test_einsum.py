@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -58,6 +60,55 @@ def subscripts(draw: st.DrawFn) -> str:
 @given(subscripts())
 def test_any_einsum_is_numpy_s(text: str) -> None:
     agrees(text)
+
+
+@dataclass(frozen=True)
+class OfShapes:
+    """An einsum with ellipses, and dimensions of one element; some indices are extents that stay open."""
+
+    text: str
+    shapes: list[tuple[int, ...]]
+    optimize: object
+    opened: bool
+
+
+@st.composite
+def of_shapes(draw: st.DrawFn) -> OfShapes:
+    extents = dict(zip("abijk", draw(st.permutations([1, 2, 3, 2, 3])), strict=True))
+    broadcast = draw(st.lists(st.integers(1, 3), max_size=2))
+    terms, shapes = [], []
+    for letters in draw(st.lists(st.text(st.sampled_from("abijk"), max_size=3), min_size=1, max_size=4)):
+        one = st.booleans() if len(set(letters)) == len(letters) else st.just(False)
+        shape = [1 if draw(one) and draw(one) else extents[letter] for letter in letters]
+        rank = draw(st.integers(0, len(broadcast)))
+        at = draw(st.integers(0, len(letters)))
+        dots = [1 if draw(st.booleans()) else extent for extent in broadcast[len(broadcast) - rank :]]
+        dotted = bool(dots) or draw(st.booleans())
+        terms.append(letters[:at] + "..." * dotted + letters[at:])
+        shapes.append((*shape[:at], *dots, *shape[at:]))
+    text = ",".join(terms)
+    if draw(st.booleans()):
+        available = sorted(set(text) & set(extents))
+        output = "".join(draw(st.permutations(available)))[: draw(st.integers(0, len(available)))]
+        at = draw(st.integers(0, len(output)))
+        text += f"->{output[:at]}{'...' * ('...' in text)}{output[at:]}"
+    path = np.einsum_path(text, *map(np.empty, shapes), optimize="greedy")[0]
+    optimize = draw(st.sampled_from([True, False, "greedy", "optimal", path, path[1:]]))
+    return OfShapes(text, shapes, optimize, draw(st.booleans()))
+
+
+@settings(deadline=None, max_examples=100)
+@given(of_shapes())
+def test_ellipses_and_dimensions_of_one_are_numpy_s(drawn: OfShapes) -> None:
+    told = [tuple(None if drawn.opened and e > 1 else e for e in shape) for shape in drawn.shapes]
+    nest = poly.einsum(drawn.text, shapes=told, optimize=drawn.optimize, dtype=f64)
+    check(nest)
+    generator = np.random.default_rng(len(drawn.text))
+    arrays = [generator.standard_normal(shape) for shape in drawn.shapes]
+    expected = np.einsum(drawn.text, *arrays)
+    output = np.full(np.shape(expected), np.nan)
+    reference(nest, (*(a if a.ndim else float(a) for a in arrays), output))
+    np.testing.assert_allclose(output, expected, rtol=1e-12, atol=1e-12)
 
 
 def test_its_loops_are_those_one_would_write() -> None:
@@ -118,17 +169,19 @@ def test_a_size_does_not_take_the_name_of_an_array_or_of_another_index() -> None
     [
         ("mk,kn->mx", 8, "the output's index `x` is in no operand", "Take it out, or name it there."),
         ("ij->ii", 5, "the output has the index `i` twice", "Name it once."),
-        (
-            "i...->i",
-            1,
-            "`.` is neither a letter, a comma nor the one arrow `->`",
-            "Give each dimension its own letter.",
-        ),
-        ("i->->i", 3, "`-` is neither a letter nor the one arrow `->`", "Write it like `mk,kn->mn`."),
-        ("i1", 1, "`1` is neither a letter, a comma nor the one arrow `->`", "Write it like `mk,kn->mn`."),
-        ("ij->i,j", 5, "`,` is neither a letter nor the one arrow `->`", "Write it like `mk,kn->mn`."),
+        ("i...->i", 1, "how many dimensions `...` stands for is only known with the operands",
+         "Give the arrays, einsum(subscripts, A, B), or their shapes, shapes=[(8, 4, 5), (5, 6)]."),
+        ("i.j->i", 1, "a single dot", "One ellipsis `...` stands for all dimensions that have no letter."),
+        ("j,...i...", 6, "a second ellipsis in one operand",
+         "One ellipsis `...` stands for all dimensions that have no letter."),
+        ("i->->i", 3, "`-` is neither a letter, an ellipsis `...` nor the one arrow `->`",
+         "Write it like `mk,kn->mn`."),
+        ("i1", 1, "`1` is neither a letter, a comma, an ellipsis `...` nor the one arrow `->`",
+         "Write it like `mk,kn->mn`."),
+        ("ij->i,j", 5, "`,` is neither a letter, an ellipsis `...` nor the one arrow `->`",
+         "Write it like `mk,kn->mn`."),
     ],
-)
+)  # fmt: skip
 def test_malformed_subscripts_are_refused(text: str, at: int, sentence: str, remedy: str) -> None:
     with pytest.raises(SpecError) as caught:
         einsum(text)

@@ -6,19 +6,39 @@ for i:                                for i:
 
 from __future__ import annotations
 
+from math import prod
+
 from poly.analysis.legality import lane_conflict, race
 from poly.autoschedule.rules.attempt import applied, attempt
 from poly.autoschedule.rules.form import Form
 from poly.autoschedule.rules.shapes import innermost
 from poly.autoschedule.spaces.space import Knob, Values
+from poly.ir.nest import Nest
 from poly.ir.paths import paths
-from poly.ir.strides import first_strided, is_contiguous, is_dense, moved_iterator
-from poly.ir.tree import Band, statements
+from poly.ir.strides import (
+    accesses,
+    extent,
+    first_strided,
+    is_contiguous,
+    is_contiguous_along,
+    is_dense,
+    lines,
+    moved_iterator,
+)
+from poly.ir.tree import Band, Leaf, Node, Sequence, bands, statements, walk
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Reverse, Unroll, Vectorize
 
 WRITTEN_OUT = (2, 4, 8)
 """Unroll factors."""
+SHORT = 16
+"""The most iterations of inner loops that are written out in a lane: all iterations together."""
+FEW = 4
+"""Loops with fewer iterations have no lanes: filling and combining these takes longer than the work."""
+WORTH_LANES = 8
+"""The least iterations of a loop that gets lanes although there are loops inside."""
+NEAR = 4
+"""The elements from one lane's to the next one's that a few loads and shuffles bring together."""
 
 
 def in_lanes(form: Form) -> Form:
@@ -46,10 +66,63 @@ def vectorized(schedule: Schedule) -> Schedule:
     A loop that reduces may go backwards in some accesses, or by more if it takes all elements. For other loops that do,
     the choice is left to the C compiler, which may not reorder a reduction.
     """
-    schedule = _forward(schedule)
+    schedule = _around_short(_forward(schedule))
     nest, tree = schedule.nest, schedule.tree
-    loops = [band for band in innermost(tree) if band.unroll < 2 and lane_conflict(nest, tree, band.name) is None]
+    candidates = [band for band in innermost(tree) if band.unroll < 2 and not is_short(nest, band)]
+    loops = [band for band in candidates if lane_conflict(nest, tree, band.name) is None]
     return applied(schedule, [Vectorize(band.name) for band in loops if unpaid(schedule, band) is None])
+
+
+def _around_short(schedule: Schedule) -> Schedule:
+    """The schedule with lanes along loops in which there are only loops of a few iterations, which are written out.
+
+    for x:                                      for x:  # vectorize
+      Y[x] = X[2*x]                               Y[x] = X[2*x]
+      for s < 3:                          ->      Y[x] = max(Y[x], X[2*x]); Y[x] = max(Y[x], X[2*x + 1]); …
+        Y[x] = max(Y[x], X[2*x + s])
+    """
+    for band in bands(schedule.tree):
+        short = short_loops(schedule.nest, band.body)
+        if not short or band.vectorize or (extent(schedule.nest, band) or WORTH_LANES) < WORTH_LANES:
+            continue
+        made = attempt(schedule, [Unroll(short), Vectorize(band.name)])
+        if made is not None and _is_near(schedule, band):
+            schedule = made
+    return schedule
+
+
+def short_loops(nest: Nest, body: Node) -> tuple[tuple[str, int], ...] | None:
+    """The loops inside a loop's body, with their extents, if they have so few iterations that they may be written out.
+
+    A loop of one iteration gets two, which an unrolled loop has at least.
+    """
+    found = [(band.name, extent(nest, band)) for band in bands(body)]
+    known = tuple((name, whole) for name, whole in found if whole is not None)
+    if len(known) < len(found) or prod(whole for _, whole in known) > SHORT:
+        return None
+    plain = all(isinstance(part, Leaf | Band | Sequence) for part in walk(body))
+    return tuple((name, max(2, whole)) for name, whole in known) if plain else None
+
+
+def _is_near(schedule: Schedule, band: Band) -> bool:
+    """Whether, along a loop, writes go from element to element, and reads at most a few elements further."""
+    nest, moved = schedule.nest, _moved(schedule, band, 1)
+    if moved is None:
+        return False
+    for name, at in moved.items():
+        statement = nest.statement(name)
+        if any(lines(nest, access, at) > NEAR for access in accesses(statement)):
+            return False
+        target = statement.target
+        if any(at in index.names for index in target.indices) and not is_contiguous_along(nest, target, at):
+            return False
+    return True
+
+
+def is_short(nest: Nest, band: Band) -> bool:
+    """Whether a loop is known to have too few iterations for lanes."""
+    whole = extent(nest, band)
+    return whole is not None and whole < FEW
 
 
 def unpaid(schedule: Schedule, band: Band) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from poly.analysis.legality import is_written_out
 from poly.errors import ScheduleError
 from poly.ir.edits import edit, find_loop
 from poly.ir.nest import Nest
@@ -33,7 +34,7 @@ class Parallel:
 
 @dataclass(frozen=True)
 class Vectorize:
-    """The iterations of an innermost loop run in vector lanes."""
+    """The iterations of a loop run in vector lanes; loops inside are written out, iteration after iteration."""
 
     loop: str
     name: ClassVar[str] = "vectorize"
@@ -41,7 +42,7 @@ class Vectorize:
 
     def apply(self, nest: Nest, tree: Node) -> Node:
         band = find_loop(tree, self.loop)
-        inside = [inner.name for inner in bands(band.body)]
+        inside = [inner.name for inner in bands(band.body) if not is_written_out(nest, inner)]
         if inside:
             remedy = f"order({' '.join([*inside, self.loop])})"
             raise ScheduleError(

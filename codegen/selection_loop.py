@@ -1,0 +1,151 @@
+"""Prints a loop that selects: the extreme key of a chunk in lanes, then its iteration in lanes, then that one alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import cgen
+
+from codegen import style
+from codegen.arithmetic import most, update
+from codegen.integer import Compare, Int, Linear, Test, minimum
+from codegen.lanes import Counter
+from codegen.names import c_name, fresh
+from codegen.program import Assign
+from codegen.scalar import Element, StatementPrinter
+from codegen.selection import Selection
+from codegen.simd import LaneReduction, neutral
+from codegen.style import Line
+from microkernels.dtypes import DType, i32
+
+Instead = Callable[[StatementPrinter, Assign], list[cgen.Generable]]
+"""Prints something in place of a statement."""
+
+CHUNK = 256
+"""The vectors of keys among which the extreme one is looked for: the second look finds what they are made of in L1."""
+
+
+@dataclass(frozen=True)
+class SelectionNames:
+    """The variables of a selection: the first iteration of a chunk and that behind it, the extreme key of the chunk,
+    the number of its iteration in the chunk, and that iteration."""
+
+    first: str
+    past: str
+    extreme: str
+    place: str
+    chosen: str
+
+    @staticmethod
+    def of(selected: Selection, variable: str, taken: frozenset[str]) -> SelectionNames:
+        root = c_name(selected.element.array)
+        wanted = (f"{variable}_first", f"{variable}_past", f"{root}_key", f"{root}_at", f"{variable}_chosen")
+        made: list[str] = []
+        for name in wanted:
+            made.append(fresh(name, taken.union(made)))
+        return SelectionNames(*made)
+
+    @property
+    def all(self) -> frozenset[str]:
+        return frozenset(vars(self).values())
+
+
+Body = Callable[[Int, Mapping[str, Instead]], list[cgen.Generable]]
+"""The loop's body for a value of its variable, with something else in place of some statements."""
+Change = Callable[[StatementPrinter, Assign, Int, str], Line]
+"""What an iteration does to a variable, in place of a statement: by the statement, its iteration and the variable."""
+Lane = Callable[[Int, str], list[cgen.Generable]]
+"""The body of a loop in lanes, for a value of its variable and the name that it updates."""
+Lanes = Callable[[LaneReduction, Counter, Lane], list[cgen.Generable]]
+"""A loop in lanes with one reduction."""
+
+
+@dataclass(frozen=True)
+class SelectionLoop:
+    """A loop that runs in chunks: the extreme key of a chunk, its iteration if it is better, and that one alone.
+
+    Several iterations with the same key are told apart by their numbers, never by the order of lanes.
+    """
+
+    counter: Counter
+    end: Int
+    selected: Selection
+    size: int
+    """The iterations of a chunk."""
+    body: Body
+    lanes: Lanes
+    names: SelectionNames
+
+    def lines(self) -> list[cgen.Generable]:
+        names, selected = self.names, self.selected
+        first, past = Linear.name(names.first), minimum(self.end, Linear.name(names.first) + self.size)
+        start, test = self.counter.start, self.counter.test(first)
+        kind = selected.dtype.c_name
+        body = [
+            Line(f"const int64_t {names.past} = {past};", past.names),
+            Line(f"{kind} {names.extreme} = {neutral(selected.op, selected.dtype)};"),
+            *self._loop(selected.op, selected.dtype, names.extreme, self._key),
+            style.IfStatement(
+                Line(f"{names.extreme} {selected.relation} {selected.place}", selected.names),
+                style.Braces(self._run()),
+            ),
+        ]
+        head = Line(f"int64_t {names.first} = {start}", start.names)
+        return [
+            style.ForStatement(
+                head, Line(str(test), test.names), Line(f"{names.first} += {self.size}"), style.Braces(body)
+            )
+        ]
+
+    def _run(self) -> list[cgen.Generable]:
+        """The iteration with the extreme key, found and run. There is none if all keys are NaN."""
+        names, offsets = self.names, self.selected.offsets
+        chosen = f"const int64_t {names.chosen} = {names.first} + {names.place};"
+        return [
+            Line(f"{offsets.c_name} {names.place} = {self._none};"),
+            *self._loop(self.selected.nearest, offsets, names.place, self._place),
+            style.IfStatement(
+                Line(f"{names.place} != {self._none}"),
+                style.Braces([Line(chosen), *self.body(Linear.name(names.chosen), {})]),
+            ),
+        ]
+
+    def _loop(self, op: str, dtype: DType, variable: str, update: Change) -> list[cgen.Generable]:
+        """The chunk's iterations in lanes, with an update of a variable in place of the selection."""
+        reduction = LaneReduction(self.selected.statement, op, Element(variable, ()), variable, dtype, frozenset())
+        first, past = Linear.name(self.names.first), Linear.name(self.names.past)
+
+        def test(value: Int) -> Test:
+            return Compare(value, "<", past)
+
+        def body(value: Int, target: str) -> list[cgen.Generable]:
+            instead: dict[str, Instead] = dict.fromkeys(self.selected.payload, _nothing)
+            instead[self.selected.statement] = lambda printer, statement: [update(printer, statement, value, target)]
+            return self.body(value, instead)
+
+        return self.lanes(reduction, Counter(self.counter.variable, first, past, 1, test), body)
+
+    def _key(self, printer: StatementPrinter, statement: Assign, value: Int, target: str) -> Line:
+        del value
+        key = printer.value(self.selected.key, self.selected.dtype)
+        return Line(update(self.selected.op, self.selected.dtype, target, key), printer.names(statement, stores=False))
+
+    def _place(self, printer: StatementPrinter, statement: Assign, value: Int, target: str) -> Line:
+        offsets, names = self.selected.offsets, self.names
+        number = value - Linear.name(names.first)
+        place = f"({offsets.c_name})({number})" if offsets == i32 else str(number)
+        key = printer.value(self.selected.key, self.selected.dtype)
+        text = update(self.selected.nearest, offsets, target, f"{key} == {names.extreme} ? {place} : {self._none}")
+        return Line(text, printer.names(statement, stores=False))
+
+    @property
+    def _none(self) -> str:
+        """The number of no iteration."""
+        return most(self.selected.offsets) if self.selected.nearest == "min" else "-1"
+
+
+def _nothing(printer: StatementPrinter, statement: Assign) -> list[cgen.Generable]:
+    """No lines in place of a statement."""
+    del printer, statement
+    return []
