@@ -65,8 +65,8 @@ class ReductionProblem:
         return random((by * m, by * n), dtype), aligned((m, n), dtype)
 
     def expected(self, arrays: tuple[Array, ...]) -> NDArray[np.float64]:
-        wide = tuple(array.astype(np.float64) for array in arrays)
-        return np.asarray(BY_NUMPY[self.name](*wide[: self.written[0]]), np.float64)
+        wide = tuple(array.astype(np.float64) for array in arrays[: self.written[0]])
+        return np.asarray(BY_NUMPY[self.name](*wide), np.float64)
 
     def traffic(self, dtype: DType) -> int:
         return sum(array.nbytes for array in self.arrays(dtype))

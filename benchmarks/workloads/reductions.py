@@ -13,11 +13,11 @@ from microkernels.dtypes import DType
 PROBLEMS = (
     ReductionProblem("gauss_sum", 8192, 8192),
     ReductionProblem("nearest", 8192, 8192),
-    ReductionProblem("argmin_rows", 1024, 1000),
-    ReductionProblem("prefix_rows", 1024, 1000),
-    ReductionProblem("prefix_columns", 1024, 1000),
+    ReductionProblem("argmin_rows", 8192, 1000),
+    ReductionProblem("prefix_rows", 8192, 1000),
+    ReductionProblem("prefix_columns", 8192, 1000),
     ReductionProblem("max_pool", 1024, 1024),
-    ReductionProblem("layer_norm", 1024, 1024),
+    ReductionProblem("layer_norm", 4096, 1024),
 )
 
 
