@@ -22,6 +22,7 @@ from codegen.program import Assign, PrintedStatement, Workspace
 from microkernels.isa import ISA
 from poly.ir.instances import coordinate
 from poly.ir.nest import Nest, Statement
+from poly.ir.sets import for_any_sizes
 from poly.ir.tree import Band, Copy, Leaf, Micro, Node, Sequence, children, map_absorbed, mapped, statements, walk
 from poly.lowering.box_copy import reading_kernels
 from poly.lowering.calls import Panel, RoutineCall
@@ -42,6 +43,8 @@ class Expansion:
     workspaces: list[Workspace] = field(default_factory=list)
     calls: list[RoutineCall] = field(default_factory=list)
     marks: dict[str, LoopMark] = field(default_factory=dict)
+    ahead: str | None = None
+    """An array whose panels are the same, whatever the values of open sizes."""
     initials: dict[str, str] = field(default_factory=dict)
     """For each initialising statement that a microkernel takes over: the microkernel's statement."""
 
@@ -61,12 +64,13 @@ class _Path:
         return tuple((band.name, band.function(statement)) for band in self.bands)
 
 
-def expand(nest: Nest, tree: Node, target: ISA, texts: Texts = NO_TEXTS) -> Expansion:
+def expand(nest: Nest, tree: Node, target: ISA, texts: Texts = NO_TEXTS, ahead: str | None = None) -> Expansion:
     """The tree with every copy and microkernel turned into a statement.
 
-    `texts` has the domains and bodies of leaves that are not statements of the nest.
+    `texts` has the domains and bodies of leaves that are not statements of the nest. The panels of the array `ahead`
+    are filled for all values of open sizes.
     """
-    expansion = Expansion(tree)
+    expansion = Expansion(tree, ahead=ahead)
     for name, (domain, printed) in texts.items():
         expansion.domains[name], expansion.statements[name] = domain, printed
     micros = [n for n in walk(tree) if isinstance(n, Micro)]
@@ -168,6 +172,8 @@ def _pack(nest: Nest, node: Copy, target: ISA, path: _Path, out: Expansion) -> N
     between = _bands_to(node.body, micro)
     loops_around = path.loops(micro.statement)
     copy = panel_copy(nest, node, micro, target, loops_around, between, path.is_parallel, out.workspaces)
+    if node.array == out.ahead:
+        copy = replace(copy, call=replace(copy.call, domain=for_any_sizes(copy.call.domain)))
     out.domains[copy.call.name] = copy.call.domain
     comment = f"panel of {node.array}: {copy.panel.width} lanes{_along(micro, copy.role)}"
     out.statements[copy.call.name] = PrintedStatement(copy.call.iterators, replace(copy.call.body, comment=comment))

@@ -105,7 +105,7 @@ def panel_copy(
         source.role,
         RoutineCall(instances.name, instances.names, instances.domain, copied, "pack", to=space),
         tuple(b.name for b in single),
-        Workspace(buffer, source.dtype, count, private, space, f"panels of {node.array}"),
+        Workspace(buffer, source.dtype, count, private, space, f"panels of {node.array}", node.array, instances.name),
         _begun(source, panel, _read(source, micro, outer, between)),
     )
 

@@ -47,7 +47,9 @@ LONGEST = 60.0
 """The most seconds of one call."""
 NOISE = 16
 """The tolerance, in multiples of what the loops make of a change in the last bits of their data."""
-NAMES = {"f64": "double", "f32": "float", "i32": "int", "i64": "long", "i8": "char"}
+NAMES = {
+    "f64": "double", "f32": "float", "i64": "long", "i32": "int", "i16": "short", "i8": "char", "u8": "unsigned char",
+}  # fmt: skip
 
 Values = Mapping[str, Array]
 
@@ -114,17 +116,23 @@ def _function(number: int, file: CFile, scop: Scop, edit: Edit) -> str:
     loops = "".join(file.lines[scop.first : scop.last - 1])
     typedefs = {d.name: d.type for d in file.unit.tree.ext if isinstance(d, c_ast.Typedef)}
     numbered = list(enumerate(scop.outline.outside.items()))
+    before = [
+        *(line for at, (name, o) in numbered if not _rank(o) for line in _taken(at, name, o)),
+        *(line for node in scop.outline.locals for line in _local(node, scop.outline, typedefs)),
+        *(line for at, (name, o) in numbered if _rank(o) for line in _taken(at, name, o)),
+    ]
+    after = [
+        *(line for at, (name, o) in numbered for line in _given_back(at, name, o)),
+        *(f"__builtin_free({name});" for name in _local_arrays(scop.outline, typedefs)),
+    ]
     lines = [
         '__attribute__((visibility("default")))',
         f"int poly_check_{number}(int poly_new, void *const *poly_given, const long *poly_bytes)",
         "{",
         "int poly_fast = 0;",
-        *(line for at, (name, o) in numbered if not _rank(o) for line in _taken(at, name, o)),
-        *(line for node in scop.outline.locals for line in _local(node, scop.outline, typedefs)),
-        *(line for at, (name, o) in numbered if _rank(o) for line in _taken(at, name, o)),
+        *map(file.unit.in_text, before),
         f"if (poly_new) {{\npoly_fast = 1;\n{edit.call}poly_fast = 0;\n{loops}{edit.end}}} else {{\n{loops}}}",
-        *(line for at, (name, o) in numbered for line in _given_back(at, name, o)),
-        *(f"__builtin_free({name});" for name in _local_arrays(scop.outline, typedefs)),
+        *map(file.unit.in_text, after),
         "return poly_fast;",
         "}",
     ]

@@ -46,6 +46,18 @@ BODIES = {
         "3:36: `i - 1` is unsigned, and wraps around",
         "Declare its",
     ),
+    "unsigned bound": (
+        "for (unsigned long i = 0; i < (unsigned long)n - 1; i++) x[i] = 0;",
+        "3:31: `((unsigned long) n) - 1` is unsigned, and wraps around",
+        "Declare its names as int or ptrdiff_t, or compare sums: `i + 1 < n`",
+    ),
+    "unsigned comparison": (
+        "for (unsigned long i = 1; i < 9; i++) if (i - 2 < 3) x[i] = 0;",
+        "3:43: `i - 2` is unsigned, and wraps around",
+        "Declare its",
+    ),
+    "unsigned short": ("unsigned short q = 1; x[0] = q;", "3:16: `q` is unsigned, and wraps around", "Declare it"),
+    "assembler": (LOOP + '{ x[i] = 0; __asm__ volatile("" : : "r"(x)); }', "3:41: `__asm__()` is called for its", ""),
     "scatter": (LOOP + "x[k[i]] = 0;", "3:29: `x[k[i]]` is written where an array's elements tell", "Loop over the"),
     "bound by data": (LOOP + "for (int j = 0; j < k[i]; j++) x[i] = j;", "3:49: `k[i]` is data", "Gather the elements"),
     "advanced by hand": (
@@ -85,7 +97,7 @@ BODIES = {
         "3:29: a bound of `j` divides what may be negative",
         "Start at max(a, b), end at min(a, b)",
     ),
-    "shift": (LOOP + "k[i] = k[i] << 1;", "3:36: `k[i] << 1` is no value that poly knows", "Use numbers"),
+    "shift": (LOOP + "k[i] = k[i] << 1;", "3:36: `k[i] << 1` is an operation on bits", "Use % and / by powers"),
     "initial values": ("double t[2] = {0, 1};\nx[0] = t[0];", "3:8: `t` has initial values", "Fill it by loops"),
     "no value": (
         "double t;\n" + LOOP + "{ x[i] = t; t = y[i]; }",

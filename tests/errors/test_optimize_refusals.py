@@ -67,7 +67,7 @@ STAYS = {
     "outside": ("#pragma scop\nint a;\n", "1:9: `#pragma scop` stands outside of functions"),
     "directive": (scop("#ifdef FAST\n" + LOOP + "x[i] = 1;\n#endif"), "4:9: a directive stands in the scop"),
     "parallel": (scop("#pragma omp parallel for\n" + LOOP + "x[i] = 1;"), "5:9: `#pragma omp parallel for` stands in"),
-    "shared line": (scop(LOOP + "x[i] = 1;").replace("scop\n", "scop // here\n", 1), "4:9: the pragmas of this scop"),
+    "shared line": (scop(LOOP + "x[i] = 1;").replace("scop\n", "scop \\\n", 1), "4:9: the pragmas of this scop"),
     "counter afterwards": (
         scop(LOOP + "x[i] = 1;").replace("endscop\n", "endscop\nx[0] = i;\n"),
         "3:9: the integer `i` is assigned in the scop and read after it",

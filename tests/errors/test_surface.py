@@ -183,6 +183,7 @@ def functions(folder: Path) -> list[Door]:
         Door("nest.array", matmul.array, ("A",)),
         Door("kernel.workspace", kernel().workspace, (), {"threads": 1, **SIZES}),
         Door("kernel.arguments", kernel().arguments, tuple(operands()), {"threads": 1}),
+        Door("kernel.prepack", kernel().prepack, ("B", operands()[1])),
         Door("machine.cache", poly.machine().cache, (1,)),
         Door("machine.share", poly.machine().share, (poly.machine().caches[0],)),
     ]

@@ -223,6 +223,20 @@ SOURCES = {
                 }
             for (int i = 0; i < (n + 1) / 2; i++) if (a[(i + n / 2) % n][0] > 0) k[(i + 1) / 3] = (3 - i) / 2;
         }""",
+    "small": """
+        #include <stdint.h>
+        #include <stddef.h>
+        void small(int n, short x[n], uint8_t y[n], signed char z[n], double in[n], int lambda[n]) {
+            for (size_t is = 0; is < n; is++) {
+                unsigned char or = x[is] * 77;
+                in[is] += x[is] * y[is] - -y[is] + (z[is] < y[is]) + or;
+                lambda[is] = (x[is] + 30000) * 2 + abs(z[is]) + (short)(y[is] * 999);
+                x[is] = 2000 * x[is] * y[is];
+                y[is] = y[is] + 77 * z[is];
+                z[is] += y[is] * 3;
+            }
+            for (size_t i = 1; i + 1 < n; i++) in[i - 1] = in[i + 1] - in[n - 1 - i];
+        }""",
     "flat": """
         #include <math.h>
         #include <stddef.h>

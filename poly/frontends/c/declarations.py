@@ -9,10 +9,12 @@ from dataclasses import dataclass, field, replace
 from pycparser import c_ast
 
 BASIC = {
-    "double": "f64", "float": "f32", "char": "i8", "int": "i32", "long": "i64", "long int": "i64", "long long": "i64",
-    "long long int": "i64",
+    "double": "f64", "float": "f32", "char": "i8", "short": "i16", "short int": "i16", "int": "i32", "long": "i64",
+    "long int": "i64", "long long": "i64", "long long int": "i64",
 }  # fmt: skip
 """The scalar types by their names in C, without `signed`."""
+COUNTING = {"i32": 32, "i64": 64}
+"""The types of counters, and their bits; smaller integers are data, which C computes with as int."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,12 @@ class CType:
 
     @property
     def is_integer(self) -> bool:
-        return self.dtype.startswith("i")
+        return not self.dtype.startswith("f")
+
+    @property
+    def wraps_at(self) -> int:
+        """The bits at which its numbers wrap around; 0 if they are signed."""
+        return COUNTING.get(self.dtype, 0) if self.unsigned else 0
 
 
 def type_of(node: c_ast.Node, typedefs: Mapping[str, c_ast.Node]) -> CType | None:
@@ -44,6 +51,8 @@ def type_of(node: c_ast.Node, typedefs: Mapping[str, c_ast.Node]) -> CType | Non
         case c_ast.IdentifierType(names=[name]) if name in typedefs:
             return type_of(typedefs[name], typedefs)
         case c_ast.IdentifierType(names=names):
+            if sorted(names) == ["char", "unsigned"]:
+                return CType("u8")
             words = [name for name in names if name not in ("signed", "unsigned")] or ["int"]
             dtype = BASIC.get(" ".join(words))
             return None if dtype is None else CType(dtype, "unsigned" in names, long_long=words.count("long") == 2)
@@ -63,17 +72,17 @@ def type_of(node: c_ast.Node, typedefs: Mapping[str, c_ast.Node]) -> CType | Non
 
 @dataclass(frozen=True)
 class CounterName:
-    """The counter of a loop that runs here; `natural` if it can't be negative."""
+    """The counter of a loop that runs here; `natural` if it can't be negative; `wraps_at` as in a CType."""
 
     natural: bool
-    unsigned: bool = False
+    wraps_at: int = 0
 
 
 @dataclass(frozen=True)
 class SizeName:
-    """An integer parameter that a bound, subscript, extent or condition names."""
+    """An integer parameter that a bound, subscript, extent or condition names; `wraps_at` as in a CType."""
 
-    unsigned: bool = False
+    wraps_at: int = 0
 
 
 @dataclass(frozen=True)
