@@ -29,6 +29,7 @@ Otherwise = Callable[[Sequence[Any], Sequence[Any], Any, Mapping[str, Any]], Non
 PAGE = 4096
 FAST = _cffi_backend.FFI()
 """cffi's interface in C, which makes a pointer to an array in less time than the one in Python."""
+Array = np.ndarray[Any, Any]
 MISSING = object()
 """Marks an argument that was left out."""
 
@@ -41,6 +42,7 @@ def make_caller(
     otherwise: Otherwise | None = None,
     excluded: Container[Any] | None = None,
     pool: Pool | None = None,
+    held: Sequence[Array] = (),
 ) -> Caller:
     """A function of the arrays and scalars, by position or by name, that runs a library's kernel on them.
 
@@ -49,13 +51,14 @@ def make_caller(
     `strided` makes the caller of the kernel that takes strides: it is called the first time that an array is not
     contiguous; without it such an array is refused. `otherwise` takes the calls whose arguments do not fit at first
     sight, in place of `SlowCall`, and those whose sizes are `excluded`; workspaces then
-    come from the `pool` of the callers that it calls. Several threads may call the function at the same time.
+    come from the `pool` of the callers that it calls. `held` are the values of `signature.held`. Several threads may
+    call the function at the same time.
 
     The caller raises ArgumentError, and then leaves the arrays unchanged.
     """
     with fork_lock:
-        slow = SlowCall(signature, library, strided, pool or Pool(signature, library))
-        names = _names(signature, library, slow, otherwise)
+        slow = SlowCall(signature, library, strided, pool or Pool(signature, library), held)
+        names = _names(signature, library, slow, otherwise) | _held(held)
     names |= {"_THREADS": threads, "_excluded": excluded}
     exec(caller_source(signature, excluded is not None), names)
     return cast(Caller, names[function_name(signature.name)])
@@ -81,12 +84,25 @@ def _names(signature: Signature, library: Library, slow: SlowCall, otherwise: Ot
     }
 
 
+def _held(arrays: Sequence[Array]) -> dict[str, Any]:
+    """The names in a caller's text of the arrays that a kernel holds: buffers, which keep them alive, and addresses."""
+    buffers = {f"_held_{number}": FAST.from_buffer(array) for number, array in enumerate(arrays)}
+    return buffers | {f"_held_at_{number}": array.ctypes.data for number, array in enumerate(arrays)}
+
+
 def c_arguments(
-    signature: Signature, library: Library, arrays: Sequence[Any], threads: int = 1, **sizes: int
+    signature: Signature,
+    library: Library,
+    arrays: Sequence[Any],
+    threads: int = 1,
+    held: Sequence[Array] = (),
+    /,
+    **sizes: int,
 ) -> tuple[Any, ...]:
     """The C function's arguments for these arrays and scalars, to call it repeatedly without checks.
 
-    They include a workspace of their own, and keep the arrays alive. `sizes` are those that no array determines.
+    They include a workspace of their own, and keep the arrays alive. `held` are the values of `signature.held`, and
+    `sizes` those that no array determines.
     Raises ArgumentError, also if an array is not contiguous.
     """
     bound = {b.name: value for b, value in zip(signature.buffers, arrays, strict=False)}
@@ -100,7 +116,7 @@ def c_arguments(
         value if b.kind == "scalar" else library.ffi.from_buffer(value)
         for b, value in ((b, fitted.values[b.name]) for b in signature.buffers)
     ]
-    return (*extents, *values, threads, memory)
+    return (*extents, *values, *map(library.ffi.from_buffer, held), threads, memory)
 
 
 class Pool:
@@ -140,7 +156,12 @@ class SlowCall:
     """The slow path, for calls that the fast path rejects: it raises ArgumentError, or runs the kernel after all."""
 
     def __init__(
-        self, signature: Signature, library: Library, strided: Callable[[], Caller] | None, pool: Pool
+        self,
+        signature: Signature,
+        library: Library,
+        strided: Callable[[], Caller] | None,
+        pool: Pool,
+        held: Sequence[Array],
     ) -> None:
         self.signature = signature
         self.pool = pool
@@ -148,6 +169,7 @@ class SlowCall:
         self._strided: Caller | None = None
         self._pointer = partial(library.ffi.cast, library.ffi.typeof("void *"))
         self._function = getattr(library.lib, function_name(signature.name))
+        self._held = [library.ffi.from_buffer(array) for array in held]
 
     def __call__(self, values: Sequence[Any], extra: Sequence[Any], threads: Any, keywords: Mapping[str, Any]) -> None:
         names = [b.name for b in self.signature.buffers]
@@ -186,7 +208,7 @@ class SlowCall:
             value if b.kind == "scalar" else self._pointer(value.ctypes.data)
             for b, value in ((b, fitted.values[b.name]) for b in self.signature.buffers)
         ]
-        self._function(*sizes, *values, threads, memory[1])
+        self._function(*sizes, *values, *self._held, threads, memory[1])
         self.pool.give(memory)
 
     def _memory(self, key: tuple[int, ...]) -> tuple[int, Any]:

@@ -58,6 +58,9 @@ class Arrays(Protocol):
     def fits(self, buffer: Buffer, strided: bool) -> Iterator[str]:
         """More conditions, which `pointer` does not check."""
 
+    def held(self, number: int) -> str:
+        """The pointer to an array that the kernel holds."""
+
 
 class NumpyArrays:
     """NumPy's arrays, whose pointers come from the buffer protocol."""
@@ -82,6 +85,9 @@ class NumpyArrays:
     def fits(self, buffer: Buffer, strided: bool) -> Iterator[str]:
         yield from ()
 
+    def held(self, number: int) -> str:
+        return f"_held_{number}"
+
 
 class Tensors:
     """Other libraries' arrays of known classes, which tell their address; what is not plain memory of a CPU is not."""
@@ -104,6 +110,9 @@ class Tensors:
         yield f"{buffer.name}.is_cpu and not {buffer.name}.requires_grad and not {buffer.name}.is_neg()"
         if not strided:
             yield f"{buffer.name}.is_contiguous()"
+
+    def held(self, number: int) -> str:
+        return f"_held_at_{number}"
 
 
 @dataclass(frozen=True)
@@ -152,6 +161,7 @@ class _Text:
         """The call. If the kernel needs a workspace, it takes a free one, and gives it back if it was used."""
         signature, strided = self.signature, self.signature.strided
         data = [b.name if b.kind == "scalar" else self.of.pointer(b, strided) for b in signature.buffers]
+        data += [self.of.held(number) for number in range(len(signature.held))]
         memory = ["_memory[1]", "_memory[0]"] if signature.scratch else ["_NULL"]
         if signature.scratch:
             yield "_memory = _free.pop() if _free else _NO_MEMORY"

@@ -25,7 +25,7 @@ def guard(signature: Signature) -> str:
     """
     name = function_name(signature.name)
     sizes = size_parameters(signature.sizes)
-    parameters = (*sizes, *map(_parameter, signature.buffers), *call_parameters())
+    parameters = (*sizes, *map(_parameter, signature.parameters), *call_parameters())
     room = Parameter("int64_t ", fresh("room", frozenset(p.name for p in parameters)))
     taken = frozenset(p.name for p in (*parameters, room))
     counts = {b.name: fresh(f"{b.name}_bytes", taken) for b in signature.arrays}
@@ -66,7 +66,7 @@ def addressed(signature: Signature) -> str:
 
 def _parameters(signature: Signature, pointer: str) -> str:
     """The kernel's parameters for cffi, with a type for the arrays."""
-    data = [f"{b.dtype.c_name if b.kind == 'scalar' else pointer} {c_name(b.name)}" for b in signature.buffers]
+    data = [f"{b.dtype.c_name if b.kind == 'scalar' else pointer} {c_name(b.name)}" for b in signature.parameters]
     return ", ".join([*map(str, size_parameters(signature.sizes)), *data, *map(str, call_parameters())])
 
 

@@ -160,6 +160,29 @@ def mapped(node: Node, change: Callable[[Node], Node]) -> Node:
     return node
 
 
+def restricted(node: Node, wanted: Callable[[str], bool]) -> Node:
+    """The node without the instances of statements that are not wanted, and without what is empty then.
+
+    for i: S0(i); S1(i)      -> for i: S1(i)           if S1 is wanted
+    for j: S0(j)
+    """
+
+    def kept(node: Node) -> Node | None:
+        match node:
+            case Run():
+                return node if wanted(node.statement) else None
+            case Block():
+                return Block(inner) if (inner := tuple(n for n in map(kept, node.nodes) if n is not None)) else None
+            case If():
+                then, other = kept(node.then), node.other and kept(node.other)
+                return None if then is None and other is None else replace(node, then=then or Block(()), other=other)
+            case For() | Once() | Comment() | Declare():
+                return None if (body := kept(node.body)) is None else replace(node, body=body)
+        return node
+
+    return kept(node) or Block(())
+
+
 def substituted(node: Node, values: Mapping[str, Int]) -> Node:
     """The node with names (sizes, or variables of enclosing loops) replaced by expressions."""
     made = mapped(node, lambda child: substituted(child, values))

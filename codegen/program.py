@@ -25,7 +25,8 @@ class Buffer:
     `shape` is affine in the program's sizes (integers where they are fixed). `strides` (in elements) name sizes or
     are integers; None means dense, row-major. A scalar has kind "scalar", rank 0, and is passed by value. A local is
     stored in the workspace: in the scratch array of its name in `Program.workspaces`, with the strides `layout`, or if
-    there is none, in a dense shared one. A local that is a `variable` is declared in the loops instead.
+    there is none, in a dense shared one. A local that is a `variable` is declared in the loops instead. An argument
+    that is `held` is passed by the kernel itself, not by its caller.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Buffer:
     strides: tuple[str, ...] | None = None
     layout: tuple[Int, ...] | None = None
     variable: bool = False
+    held: bool = False
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,10 @@ class Workspace:
     space: Literal["global", "local", "private"] = "global"
     holds: str = ""
     """A description of the contents for readers of the generated code."""
+    copied: str = ""
+    """The array of which it has panels, if it has panels."""
+    filled_by: str = ""
+    """The statement that fills these panels."""
 
 
 @dataclass(frozen=True)

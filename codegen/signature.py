@@ -31,6 +31,7 @@ class Signature:
     """The name of a kernel, its sizes in order, and its arrays and scalars in order (no locals).
 
     `scratch` is false if the kernel never needs a workspace. `fixed` are the sizes with a value fixed beforehand.
+    `held` are arrays that the kernel itself adds to each call, behind those of the caller.
     """
 
     name: str
@@ -38,12 +39,19 @@ class Signature:
     buffers: tuple[Buffer, ...]
     scratch: bool = True
     fixed: tuple[tuple[str, int], ...] = ()
+    held: tuple[Buffer, ...] = ()
 
     @staticmethod
     def of(program: Program) -> Signature:
-        arguments = tuple(b for b in program.buffers if b.kind != "local")
+        arguments = [b for b in program.buffers if b.kind != "local"]
         scratch = bool(program.workspaces) or len(arguments) < len(program.buffers)
-        return Signature(program.name, program.sizes, arguments, scratch, program.fixed)
+        given, held = (tuple(b for b in arguments if b.held == kept) for kept in (False, True))
+        return Signature(program.name, program.sizes, given, scratch, program.fixed, held)
+
+    @property
+    def parameters(self) -> tuple[Buffer, ...]:
+        """The arrays and scalars that the C function takes."""
+        return (*self.buffers, *self.held)
 
     @property
     def arrays(self) -> tuple[Buffer, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from codegen import cache
 from codegen.opencl.values import DeviceProgram
@@ -19,6 +19,7 @@ from microkernels.custom_kernel import CustomKernel
 from microkernels.errors import TargetError
 from microkernels.isa import ISA
 from poly.analysis.bounds import check
+from poly.errors import ScheduleError
 from poly.ir.nest import Nest
 from poly.ir.tree import Micro, has_kernel, walk
 from poly.machine.background import calibrate_soon
@@ -27,6 +28,7 @@ from poly.model.host import calibrated, here
 from poly.schedules.schedule import Schedule, kernel_names
 
 if TYPE_CHECKING:
+    from codegen.program import Program
     from poly.records import Record
 
 Basis: TypeAlias = "Schedule | Record | None"
@@ -53,6 +55,29 @@ class Compiled:
         """The C text for calls from Python: the kernel and its guard."""
         return f"{self.source}\n\n{self.guard}"
 
+    @staticmethod
+    def from_values(values: dict[str, Any]) -> Compiled:
+        """What `asdict` took apart."""
+        return Compiled(**values | {"flags": tuple(values["flags"])})
+
+
+@dataclass(frozen=True)
+class Prepacked:
+    """The cached texts of a kernel that reads panels of an array, and of the kernel that fills these.
+
+    `panels` are the name and the number of elements of each.
+    """
+
+    reading: Compiled
+    filling: Compiled
+    panels: tuple[tuple[str, int], ...]
+
+    @staticmethod
+    def from_values(values: dict[str, Any]) -> Prepacked:
+        """What `asdict` took apart."""
+        reading, filling = (Compiled.from_values(values[name]) for name in ("reading", "filling"))
+        return Prepacked(reading, filling, tuple((name, count) for name, count in values["panels"]))
+
 
 def compiled(nest: Nest, isa: ISA, threads: int, basis: Basis) -> Compiled:
     """The C text, from the cache if this engine has compiled the nest before.
@@ -67,9 +92,25 @@ def compiled(nest: Nest, isa: ISA, threads: int, basis: Basis) -> Compiled:
     key = _key(nest, isa, threads, basis, custom)
     kept = cache.get(key)
     if kept is not None:
-        found = json.loads(kept)
-        return Compiled(**found | {"flags": tuple(found["flags"])})
+        return Compiled.from_values(json.loads(kept))
     made = translate(followed(check(nest), isa, threads, basis), isa)
+    cache.put(key, json.dumps(asdict(made)))
+    return made
+
+
+def prepacked(nest: Nest, isa: ISA, threads: int, basis: Schedule, array: str) -> Prepacked:
+    """The C texts of a kernel whose panels of an array are filled beforehand, from the cache if they are there.
+
+    Raises:
+        SpecError: an access outside its array.
+        ScheduleError: the number of panels, or what is in them, depends on open sizes.
+        ToolchainError: the cache directory cannot be written.
+    """
+    key = _key(nest, isa, threads, basis, _custom_kernels(basis)) + f" with {array} packed before"
+    kept = cache.get(key)
+    if kept is not None:
+        return Prepacked.from_values(json.loads(kept))
+    made = translate_prepacked(followed(check(nest), isa, threads, basis), isa, array)
     cache.put(key, json.dumps(asdict(made)))
     return made
 
@@ -142,11 +183,31 @@ def followed(nest: Nest, isa: ISA, threads: int, basis: Basis) -> Schedule:
 
 def translate(schedule: Schedule, isa: ISA) -> Compiled:
     """The C text of a schedule whose nest has been checked; nothing is built or kept."""
-    from codegen.c import kernel_source, link_flags, routines
-    from codegen.guard import guard
     from poly.lowering.lower import lower
 
-    program = lower(schedule.nest, schedule.tree, isa)
+    return _printed(lower(schedule.nest, schedule.tree, isa), schedule, isa)
+
+
+def translate_prepacked(schedule: Schedule, isa: ISA, array: str) -> Prepacked:
+    """The C texts of a schedule that packs an array before all loops. Raises ScheduleError, as `prepacked` does."""
+    from codegen.prepacking import filling, open_sizes, panels_of, reading
+    from poly.lowering.lower import lower
+
+    program = lower(schedule.nest, schedule.tree, isa, ahead=array)
+    if unknown := open_sizes(program, array):
+        raise ScheduleError(
+            f"the panels of {array} depend on {', '.join(unknown)}, which {array} does not tell. "
+            f"Remedy: fix it before: poly.compile({schedule.nest.name}, {unknown[0]}=…)."
+        )
+    panels = tuple((panel.name, panel.count.number or 0) for panel in panels_of(program, array))
+    texts = [_printed(part(program, array), schedule, isa) for part in (reading, filling)]
+    return Prepacked(texts[0], texts[1], panels)
+
+
+def _printed(program: Program, schedule: Schedule, isa: ISA) -> Compiled:
+    from codegen.c import kernel_source, link_flags, routines
+    from codegen.guard import guard
+
     text, signature = kernel_source(program), Signature.of(program)
     more = dict.fromkeys(flag for kernel in custom_kernels(schedule) for flag in kernel.isa.flags)
     flags = (*isa.flags, *(flag for flag in more if flag not in isa.flags), *link_flags(program))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from codegen.signature import Signature
 from microkernels.errors import plain
 from microkernels.isa import ISA
 from poly.checks import checked_size
-from poly.compiled import Basis, Compiled, compiled
+from poly.compiled import Basis, Compiled, compiled, followed, prepacked
 from poly.errors import ScheduleError
 from poly.ir.lookups import IndexRead, check_indices, index_reads
 from poly.ir.nest import Nest
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from codegen.call import Caller, Otherwise, Pool
     from codegen.clock import Timed
     from codegen.program import Threading
+    from poly.prepacking import Packed
     from poly.timing.benchmark import Benchmark
 
 
@@ -54,6 +55,8 @@ class Kernel(Scheduled):
     _strided: bool = False
     toolchain: Toolchain = USUAL
     """The compiler and the flags that the caller chose."""
+    packed: Packed | None = None
+    """The operand that `prepack` packed, which calls leave out."""
 
     def __getstate__(self) -> dict[str, Any]:
         """What another process gets: not the loaded library, which its first call builds or finds in the cache."""
@@ -64,6 +67,10 @@ class Kernel(Scheduled):
             self._call(*arguments, **keywords)
         else:  # Python would make a dictionary
             self._call(*arguments)
+
+    @property
+    def packed_before(self) -> str | None:
+        return self.packed.array if self.packed else None
 
     @property
     def source(self) -> str:
@@ -105,7 +112,11 @@ class Kernel(Scheduled):
     @cached_property
     def signature(self) -> Signature:
         """The C function's sizes and arguments."""
-        return signature(self.nest, self.compiled.scratch)
+        found = signature(self.nest, self.compiled.scratch)
+        if self.packed is None:
+            return found
+        given = tuple(buffer for buffer in found.buffers if buffer.name != self.packed.array)
+        return replace(found, buffers=given, held=self.packed.buffers)
 
     @cached_property
     def function(self) -> Any:
@@ -124,7 +135,7 @@ class Kernel(Scheduled):
 
         if self._index_reads:
             self._check_indices(arrays, sizes)
-        return c_arguments(self.signature, self._library, arrays, self._checked(threads), **sizes)
+        return c_arguments(self.signature, self._library, arrays, self._checked(threads), self._panels, **sizes)
 
     def benchmark(self, *arrays: Any, threads: int | None = None, seconds: float = 2.0, **sizes: int) -> Benchmark:
         """Measure calls with these arguments, for up to `seconds`; `print` shows the result.
@@ -153,6 +164,55 @@ class Kernel(Scheduled):
 
         return benchmark_kernel(self, KernelCall(found.sizes, written, timed, count), seconds)
 
+    def prepack(self, array: str, value: Any) -> Kernel:
+        """The kernel with an operand of its contractions, such as weights, packed now instead of in each call.
+
+            layer = poly.compile(dense).prepack("W", weights)
+            layer(x, y)                 # as dense(x, weights, y)
+
+        `value` is the array: it may have any strides. It is copied: what is written to it later has no effect, so
+        that new weights need a new `prepack`. Sizes in its shape are fixed. The new kernel is called without it. It
+        follows the schedule of this kernel with all copies of the array before the loops, and a copy of what is read
+        in place here. It can be pickled, with the panels.
+
+        Raises:
+            SpecError: no such argument.
+            ScheduleError: the nest writes the array, something other than a microkernel reads it, or its panels
+                depend on sizes that are still open.
+            ArgumentError: the value does not fit, or an operand of this kernel was packed before.
+            ToolchainError: the kernel could not be built.
+        """
+        from poly.prepacking import filled, packed_before, told
+
+        if self.packed is not None:
+            raise ArgumentError(f"{self.packed.array} is packed before, and a kernel has one such operand")
+        nest, values = told(self.nest, array, value)
+        schedule = packed_before(followed(nest, self.isa, self.threads, self.basis), array)
+        made = prepacked(nest, self.isa, self.threads, schedule, array)
+        with using(self.toolchain):
+            packed = filled(nest, array, values, made, self.threads)
+        return Kernel(nest, self.isa, self.threads, schedule, made.reading, toolchain=self.toolchain, packed=packed)
+
+    def torch_op(self, name: str, *, backward: Nest | Kernel | None = None) -> Any:
+        """The kernel as an operator of PyTorch, `namespace::name`, for torch.compile and autograd.
+
+            relu = poly.compile(relu_loops).torch_op("mine::relu", backward=relu_gradient)
+            y = relu(x)
+
+        It takes what the kernel reads, in order, then the sizes that no input tells, and returns what the kernel
+        writes, in new tensors. An output whose values before a call matter, as of `C[i, j] += …`, is taken too, and
+        left as it is. Inputs that are not contiguous are copied. `backward` computes the gradients: its arguments are
+        those of this nest by name (of an output, its result), `dY` for the gradient of an output `Y`, which it reads,
+        and `dX` for that of an input `X`, which it writes, or adds to from 0 on. Only CPU tensors are taken.
+
+        Raises:
+            ArgumentError: the name is no `namespace::name`, or PyTorch is not installed.
+            SpecError: `backward` is no nest or kernel, or has other arguments.
+        """
+        from poly.torch_op import operator, registered
+
+        return registered(name, operator(self), None if backward is None else operator(backward))
+
     def write_header(
         self,
         path: str | Path,
@@ -170,6 +230,11 @@ class Kernel(Scheduled):
     def build(self) -> None:
         """Run the C compiler now instead of at the first call. Raises ToolchainError."""
         _ = self._library
+
+    @property
+    def _panels(self) -> tuple[Any, ...]:
+        """The panels of an operand that was packed before."""
+        return self.packed.panels if self.packed else ()
 
     def _checked(self, threads: int | None) -> int:
         return self.threads if threads is None else check_threads(threads)
@@ -216,6 +281,8 @@ class Kernel(Scheduled):
 
         If the schedule's microkernels cannot read strided arrays, it follows the model's schedule instead.
         """
+        if self.packed is not None:
+            return self._with_strides_and_panels(self.packed)
         nest = with_strides(self.nest)
         if isinstance(self.basis, Schedule):
             with suppress(ScheduleError):
@@ -228,6 +295,16 @@ class Kernel(Scheduled):
     def _with_strides(self, nest: Nest, basis: Basis) -> Kernel:
         made = compiled(nest, self.isa, self.threads, basis)
         return Kernel(nest, self.isa, self.threads, basis, made, True, self.toolchain)
+
+    def _with_strides_and_panels(self, packed: Packed) -> Kernel:
+        nest = with_strides(self.nest, dense=(packed.array,))
+        assert isinstance(self.basis, Schedule), "prepack makes a schedule"
+        basis = self.basis.on(nest)
+        made = prepacked(nest, self.isa, self.threads, basis, packed.array)
+        if made.filling.source != packed.filling:
+            problem = f"{self.nest.name} would need {packed.array} packed in another way for arrays with gaps"
+            raise ArgumentError(f"{problem}. Remedy: pass contiguous arrays")
+        return Kernel(nest, self.isa, self.threads, basis, made.reading, True, self.toolchain, packed)
 
 
 def c_kernel(nest: Nest, isa: ISA, threads: int, basis: Basis) -> Kernel:
@@ -258,7 +335,9 @@ def caller(kernel: Kernel, otherwise: Otherwise | None = None, excluded: Contain
     from codegen.call import make_caller
 
     strided = None if kernel._strided else lambda: kernel.strided._caller
-    return make_caller(kernel.signature, kernel._library, kernel.threads, strided, otherwise, excluded, kernel._pool)
+    return make_caller(
+        kernel.signature, kernel._library, kernel.threads, strided, otherwise, excluded, kernel._pool, kernel._panels
+    )
 
 
 def signature(nest: Nest, scratch: bool) -> Signature:

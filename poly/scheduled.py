@@ -45,6 +45,11 @@ class Scheduled(Displayed):
         return "given" if isinstance(self.basis, Schedule) else "record"
 
     @property
+    def packed_before(self) -> str | None:
+        """The array that calls leave out, since it was packed before (`Kernel.prepack`); None if there is none."""
+        return None
+
+    @property
     def source(self) -> str:
         """The text that is compiled."""
         raise NotImplementedError
@@ -59,7 +64,8 @@ class Scheduled(Displayed):
         return "\n".join((self._title(), indent(str(self.schedule), "    "), *self._notes()))
 
     def _title(self) -> str:
-        return f"kernel {self.nest.name}({', '.join(map(str, self.nest.arguments))}) for {self._place}"
+        without = f", {self.packed_before} packed before" if self.packed_before else ""
+        return f"kernel {self.nest.name}({', '.join(map(str, self.nest.arguments))}) for {self._place}{without}"
 
     def _parts(self) -> Iterable[Block]:
         yield Preformatted(str(self.schedule))

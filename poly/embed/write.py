@@ -83,11 +83,16 @@ def make(
 
 
 def listed(kernels: Scheduled | Iterable[Scheduled]) -> list[Scheduled]:
-    """The kernels as a list. Raises SpecError for anything else."""
+    """The kernels as a list. Raises SpecError for anything else, and for kernels whose operand was packed before."""
     listed = []
     for kernel in kernels if is_collection(kernels) else (kernels,):
         if not isinstance(kernel, Scheduled):
             raise SpecError(f"{shown(kernel)} is no kernel: make one with poly.compile or poly.tune.")
+        if kernel.packed_before:
+            raise SpecError(
+                f"the functions in a file take {kernel.packed_before}, which this kernel of {kernel.nest.name} leaves "
+                "out. Remedy: pass the kernel before prepack, whose functions pack it in each call."
+            )
         listed.append(kernel)
     return listed
 

@@ -135,3 +135,9 @@ def mapped(space: isl.Space, name: str, functions: Sequence[isl.Aff]) -> isl.Map
     for at, value in enumerate(functions):
         values = values.set_aff(at, value)
     return isl.Map.from_multi_aff(values)
+
+
+def for_any_sizes(domain: isl.Set) -> isl.Set:
+    """The points that are in the set for some values of the parameters, for all values of the parameters."""
+    space, count = domain.get_space(), domain.dim(isl.dim_type.param)
+    return domain.project_out(isl.dim_type.param, 0, count).align_params(space)

@@ -41,8 +41,10 @@ ROUTINES = {"gemv": gemv_source, "scatter": scatter_source}
 """Generators of the C text of the routines other than packing and the outer-product kernels."""
 
 
-def lower(nest: Nest, tree: Node, isa: ISA, expanded: bool = False) -> Program:
+def lower(nest: Nest, tree: Node, isa: ISA, expanded: bool = False, ahead: str | None = None) -> Program:
     """The program that runs `nest` in the order of `tree` on `isa`; `expanded` keeps locals as they are in the nest.
+
+    The panels of the array `ahead` are filled for all values of open sizes, whatever their values are in a call.
 
     Raises ScheduleError if a microkernel does not fit the loops around it, if an integer may exceed 64 bits, or if the
     loops take too much work to find, and TargetError if the target does not support a type of the nest.
@@ -51,7 +53,7 @@ def lower(nest: Nest, tree: Node, isa: ISA, expanded: bool = False) -> Program:
     whole = expanded or not any(array.kind == "local" for array in nest.arrays)
     for kept in dict.fromkeys((whole, True)):
         with suppress(TooCostly), limited(LOWERED):
-            return _lowered(nest, tree, isa, NONE, kept)
+            return _lowered(nest, tree, isa, NONE, kept, ahead)
     try:
         with limited(LOWERED):
             return _guarded(nest, tree, isa)
@@ -80,20 +82,22 @@ def _guarded(nest: Nest, tree: Node, isa: ISA) -> Program:
     return _lowered(simple, tree, isa, conditions, expanded=True)  # it is not known how long its values live
 
 
-def _lowered(nest: Nest, tree: Node, isa: ISA, conditions: Conditions, expanded: bool) -> Program:
+def _lowered(
+    nest: Nest, tree: Node, isa: ISA, conditions: Conditions, expanded: bool, ahead: str | None = None
+) -> Program:
     nest, tree = with_quotients(nest, tree)
     shared = tree if isinstance(isa, DeviceISA) else _shared_once(nest, tree, ())
     copied = with_boxes(nest, _without_idle(nest, shared), isa)
     boxed = with_items(copied, isa)
     if not expanded:
         boxed = with_storage(boxed, copied.nest)
-    expansion = expand(boxed.nest, boxed.tree, isa, boxed.texts)
+    expansion = expand(boxed.nest, boxed.tree, isa, boxed.texts, boxed.parts, ahead)
     loops = scan(expansion.domains, expansion.tree, nest.context, _marks(expansion, conditions))
     prove(loops, nest, conditions)
     variables = frozenset(buffer.name for buffer in boxed.buffers if buffer.variable)
     loops = declared(loops, expansion.statements, variables)
     if shadows(loops) or (isinstance(isa, DeviceISA) and around_shared(loops)):  # a launch has its own variables
-        return _lowered(nest, tree, isa, conditions, expanded=True)
+        return _lowered(nest, tree, isa, conditions, expanded=True, ahead=ahead)
     workspaces = (*expansion.workspaces, *boxed.workspaces)
     check_room(workspaces)
     placed = {buffer.name for buffer in boxed.buffers}

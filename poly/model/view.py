@@ -250,10 +250,7 @@ def _index(index: Int, places: Mapping[str, Affine]) -> tuple[tuple[tuple[str, i
 
 
 def extents(statement: Statement) -> dict[str, int]:
-    """The number of values of each iterator with those before it at the middle of their range: half, in a triangle.
-
-    Where nothing runs at the middle, the next value at which something does stands for it.
-    """
+    """The number of values of each iterator with those before it at the middle of their range: half, in a triangle."""
     found: dict[str, int] = {}
     domain = statement.domain
     for position, iterator in enumerate(statement.iterators):
@@ -263,6 +260,6 @@ def extents(statement: Statement) -> dict[str, int]:
             continue
         first, last = low.to_python(), high.to_python()
         found[iterator] = last - first + 1
-        later = domain.lower_bound_val(isl.dim_type.set, position, isl.Val((first + last) // 2))
-        domain = later.fix_val(isl.dim_type.set, position, later.dim_min_val(position))
+        middle = domain.lower_bound_val(isl.dim_type.set, position, isl.Val((first + last) // 2))
+        domain = domain.fix_val(isl.dim_type.set, position, middle.dim_min_val(position))
     return found

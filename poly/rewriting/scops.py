@@ -19,8 +19,8 @@ from poly.frontends.c.reader import Outlined, outlined, source_of
 from poly.frontends.c.regions import ScopRegion, is_pragma, pragmas, region_at, stray_ends
 from poly.ir.nest import Nest
 
-PRAGMA = re.compile(r"\s*#\s*pragma\s+(?:end)?scop\b[^/\\]*")
-"""A line that begins or ends a scop, and nothing else."""
+PRAGMA = re.compile(r"\s*#\s*pragma\s+(?:end)?scop\b(?:[^/\\]|/\*(?:[^*\\]|\*(?!/))*\*/)*(?://[^\\]*)?")
+"""A line that begins or ends a scop, and nothing else but comments."""
 DIRECTIVE = re.compile(r"\s*(?:#|%:)\s*(?!pragma\b)\w")
 LARGEST_FACTOR = 1 << 12
 """The largest factor in a condition on sizes, so that it is computed without overflow."""

@@ -32,7 +32,10 @@ from poly.rewriting.scops import CFile, Scop
 WORD = re.compile(r"[A-Za-z_]\w*")
 DEFINED = re.compile(r"#define (\w+)(\(([^)]*)\))?")
 STRING = re.compile(r'POLY_MARK_(\d+) ("(?:[^"\\]|\\.)*")')
-TYPES = {"f64": ("double",), "f32": ("float",), "i32": ("int",), "i64": ("long",), "i8": ("char", "signed char")}
+TYPES = {
+    "f64": ("double",), "f32": ("float",), "i64": ("long",), "i32": ("int",), "i16": ("short",),
+    "i8": ("char", "signed char"), "u8": ("unsigned char",),
+}  # fmt: skip
 """The types of C that the data of a kernel may have."""
 
 
@@ -152,7 +155,7 @@ def _opening(file: CFile, scop: Scop, routine: Routine, header: Header, macros: 
     call = called(routine, header, values)
     wrapped = textwrap.wrap(call, 108, subsequent_indent=" " * 4, break_long_words=False, break_on_hyphens=False)
     lines = [*(f"{test} &&" for test in tests), *wrapped]
-    condition = "\n      ".join(lines)
+    condition = file.unit.in_text("\n      ".join(lines))
     return f"#if defined({own}_PRESENT)\nif (!({condition}))\n#endif\n{{ /* the loops as written */\n"
 
 

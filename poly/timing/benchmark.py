@@ -56,6 +56,8 @@ class Setting:
     poly: str
     compiler: str
     machine: str
+    packed: str | None = None
+    """The array that was packed before, if one was: no sample contains that."""
 
     @property
     def title(self) -> str:
@@ -118,6 +120,7 @@ class Benchmark:
             "target": self.setting.target,
             "threads": self.setting.threads,
             "schedule": self.setting.origin,
+            "packed_before": self.setting.packed,
             "seconds": self.seconds,
             "interval": self.interval,
             "quartiles": self.quartiles,
@@ -161,6 +164,7 @@ class Benchmark:
             f"quartiles  {low} to {high}, {each}",
             *([f"rates      {', '.join(rates)}"] if rates else []),
             f"schedule   {self.setting.origin}",
+            *([f"without    packing {self.setting.packed}, which was packed before"] if self.setting.packed else []),
             f"measured   {self.date:%Y-%m-%d %H:%M} UTC, poly {self.setting.poly}, {self.setting.compiler}",
             f"on         {self.setting.machine}",
             *([f"busy       {self.load.text()}"] if self.load.busy else []),

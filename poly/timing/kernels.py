@@ -71,6 +71,7 @@ def _setting(kernel: Scheduled, nest: Nest, call: KernelCall) -> Setting:
         poly=__version__,
         compiler=compiler_name() if device is None else driver_name(device),
         machine=machine_name() if device is None else device_name(device),
+        packed=kernel.packed_before,
     )
 
 

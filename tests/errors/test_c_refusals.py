@@ -46,6 +46,18 @@ BODIES = {
         "3:36: `i - 1` is unsigned, and wraps around",
         "Declare its",
     ),
+    "unsigned bound": (
+        "for (unsigned long i = 0; i < (unsigned long)n - 1; i++) x[i] = 0;",
+        "3:31: `((unsigned long) n) - 1` is unsigned, and wraps around",
+        "Declare its names as int or ptrdiff_t, or compare sums: `i + 1 < n`",
+    ),
+    "unsigned comparison": (
+        "for (unsigned long i = 1; i < 9; i++) if (i - 2 < 3) x[i] = 0;",
+        "3:43: `i - 2` is unsigned, and wraps around",
+        "Declare its",
+    ),
+    "unsigned short": ("unsigned short q = 1; x[0] = q;", "3:16: `q` is unsigned, and wraps around", "Declare it"),
+    "assembler": (LOOP + '{ x[i] = 0; __asm__ volatile("" : : "r"(x)); }', "3:41: `__asm__()` is called for its", ""),
     "scatter": (LOOP + "x[k[i]] = 0;", "3:29: `x[k[i]]` is written where an array's elements tell", "Loop over the"),
     "bound by data": (LOOP + "for (int j = 0; j < k[i]; j++) x[i] = j;", "3:49: `k[i]` is data", "Gather the elements"),
     "advanced by hand": (
@@ -85,7 +97,7 @@ BODIES = {
         "3:29: a bound of `j` divides what may be negative",
         "Start at max(a, b), end at min(a, b)",
     ),
-    "shift": (LOOP + "k[i] = k[i] << 1;", "3:36: `k[i] << 1` is no value that poly knows", "Use numbers"),
+    "shift": (LOOP + "k[i] = k[i] << 1;", "3:36: `k[i] << 1` is an operation on bits", "Use % and / by powers"),
     "initial values": ("double t[2] = {0, 1};\nx[0] = t[0];", "3:8: `t` has initial values", "Fill it by loops"),
     "no value": (
         "double t;\n" + LOOP + "{ x[i] = t; t = y[i]; }",
@@ -99,7 +111,7 @@ BODIES = {
         "4:10: `t` hides another `t`",
         "Rename one of them.",
     ),
-    "type": ("long double t = 0;\nx[0] = t;", "3:13: `long double t = 0` has a type that poly has not", "Use double"),
+    "type": ("long double t = 0;\nx[0] = t;", "3:13: `t` has a type that poly has not", "Use double"),
     "bound that changes": (
         "int m = n;\nfor (int i = 0; i < m; i++) { x[i] = 0; m = 3; }",
         "4:21: the value of `m` is not known here",
@@ -121,7 +133,7 @@ FILES = {
     "no end": ("void f(double x[3]) {\n#pragma scop\nx[0] = 1;\n}", "<C>:2:9: `#pragma scop` has no end in its block"),
     "no start": ("void f(double x[3]) {\nx[0] = 1;\n#pragma endscop\n}", "<C>:3:9: `#pragma endscop` ends no scop"),
     "aliases": ("void f(double *x, double *y) {\nx[0] = y[0];\n}", "<C>:1:15: `x` may point into `y`"),
-    "pointers": ("void f(double **x) { x[0][0] = 1; }", "<C>:1:16: `x` has a type that poly has not"),
+    "pointers": ("void f(double **x) { x[0][0] = 1; }", "<C>:1:16: the rows of `x` are pointers, which may point to"),
     "unsigned data": ("void f(unsigned x[3]) { x[0] = 1; }", "<C>:1:17: `x` holds unsigned data, which wraps around"),
     "extent": (
         "void f(int n, int m, double *x) { for (int i = 0; i < n; i++) x[i] = 1; x[m] = 0; }",
@@ -145,6 +157,36 @@ FILES = {
 def test_a_text_that_has_no_nest_is_refused(case: str) -> None:
     text, sentence = FILES[case]
     assert refused(text).startswith(sentence)
+
+
+CALLS = {
+    "recursion": (
+        "void g(int *x) { g(x); } void f(int x[3]) { g(x); }",
+        "<C>:1:18: `g(x)` is called for its side effects",
+    ),
+    "early return": (
+        "void g(int n, int *x) { if (n > 3) return; x[0] = 1; } void f(int n, int x[3]) { g(n, x); }",
+        "<C>:1:82: `g(n, x)` is called for its side effects",
+    ),
+    "moving pointer": (
+        "void g(int *x) { *x++ = 1; } void f(int x[3]) { g(x); }",
+        "<C>:1:49: `g(x)` is called for its side effects",
+    ),
+    "another variable of that name": (
+        "int x = 2; void g(int *y) { y[0] = x; } void f(int x[3]) { g(x); }",
+        "<C>:1:60: `g(x)` is called for its side effects",
+    ),
+    "state": (
+        "void g(int *y) { static int s = 2; y[0] = s; } void f(int x[3]) { g(x); }",
+        "<C>:1:67: `g(x)` is called for its side effects",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CALLS)
+def test_a_call_of_a_function_that_can_not_stand_in_its_place_is_refused(case: str) -> None:
+    text, sentence = CALLS[case]
+    assert refused(text, function="f").startswith(sentence)
 
 
 def test_a_function_that_does_not_exist_is_refused() -> None:

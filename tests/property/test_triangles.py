@@ -33,19 +33,14 @@ def symmetric(alpha: f64, beta: f64, C: f64[M, N], A: f64[M, M], B: f64[M, N]) -
             C[i, j] = beta * C[i, j] + alpha * B[i, j] * A[i, i] + alpha * mirrored
 
 
-LOWER, UPPER, STRICT, STRICTLY_UPPER = Bound(high=0), Bound(low=0), Bound(high=-1), Bound(low=1)
+LOWER, UPPER, STRICT = Bound(high=0), Bound(low=0), Bound(high=-1)
 SYRK = Triangular((97, 97, 64), (LOWER, FREE, FREE), "ikj", first="scaled", same=True)
 COVARIANCE = Triangular((131, 131, 47), (UPPER, FREE, FREE), transposed="A", first="zeroed", same=True)
 TRIANGLE_TIMES_MATRIX = Triangular((40, 81, 40), (FREE, LOWER, FREE))
 APART = Triangular((97, 97, 64), (STRICT, FREE, FREE), first="scaled")
-EVENED = {
-    "lower": Triangular((97, 81, 97), (FREE, LOWER, FREE), "ijk"),
-    "upper": Triangular((67, 65, 67), (FREE, STRICTLY_UPPER, FREE), "kij", transposed="A", first="zeroed"),
-    "right": Triangular((49, 385, 385), (FREE, FREE, LOWER), "ikj", first="scaled"),
-    "right upper": Triangular((49, 257, 257), (FREE, FREE, UPPER), "jik", transposed="B"),
-    "band": Triangular((131, 97, 131), (FREE, Bound(-9, 30), FREE)),
-    "both": Triangular((385, 385, 385), (LOWER, FREE, LOWER)),
-}
+SUMS_UP_TO = Triangular((97, 81, 97), (FREE, LOWER, FREE), first="zeroed")
+SUMS_FROM = Triangular((97, 81, 97), (FREE, UPPER, FREE), first="scaled")
+SUMS_ACROSS = Triangular((50, 131, 131), (FREE, FREE, STRICT), first="zeroed")
 STRIDED = Triangular((70, 70, 50), (LOWER, FREE, FREE), same=True, apart=2)
 
 
@@ -54,6 +49,7 @@ STRIDED = Triangular((70, 70, 50), (LOWER, FREE, FREE), same=True, apart=2)
 @example(COVARIANCE, False, 1)
 @example(TRIANGLE_TIMES_MATRIX, True, 1)
 @example(STRIDED, True, 1)
+@example(SUMS_FROM, True, 2)
 @given(triangular("ij ij ik jk ij+ik ij+ik+jk"), st.booleans(), st.sampled_from([1, 2]))
 def test_any_part(product: Triangular, known: bool, threads: int) -> None:
     kernel = poly.compile(product.nest, sizes=product.sizes if known else {}, threads=threads)
@@ -62,7 +58,9 @@ def test_any_part(product: Triangular, known: bool, threads: int) -> None:
 
 @pytest.mark.parametrize("target", ["c:avx512", "c:avx2", "c:portable"])
 @pytest.mark.parametrize(
-    "product", [SYRK, COVARIANCE, APART, *EVENED.values()], ids=["syrk", "covariance", "apart", *EVENED]
+    "product",
+    [SYRK, COVARIANCE, APART, SUMS_UP_TO, SUMS_FROM, SUMS_ACROSS],
+    ids=["syrk", "covariance", "apart", "sums up to", "sums from", "sums across"],
 )
 def test_they_go_to_a_microkernel(product: Triangular, target: str) -> None:
     need_isa(target.removeprefix("c:"))

@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 from poly.analysis.contraction import recognised
 from poly.autoschedule.rules.attempt import attempt
 from poly.ir.coordinates import linear
-from poly.ir.nest import Statement
+from poly.ir.nest import Nest, Statement
 from poly.ir.paths import paths
 from poly.ir.tree import Band, statements
-from poly.schedules.schedule import Schedule
+from poly.schedules.schedule import Schedule, schedule
 from poly.schedules.steps import Distribute, Step
 
 StepsOf = Callable[[Statement, Mapping[str, str]], list[Step] | None]
@@ -26,9 +26,10 @@ MadeWith = Callable[[Callable[[Mapping[str, str]], list[Step]]], Schedule | None
 """Makes a nest's schedule in which one contraction gets the steps that a function returns for its loops."""
 
 
-def each_contraction(made: Schedule, steps_of: StepsOf) -> Schedule:
-    """The schedule, plus the steps of each contraction for which they are legal."""
-    for statement in made.nest.statements:
+def each_contraction(nest: Nest, steps_of: StepsOf) -> Schedule:
+    """The loops as written, plus the steps of each contraction for which they are legal."""
+    made = schedule(nest)
+    for statement in nest.statements:
         alone = isolated(made, statement)
         if alone is not None:
             base, loops = alone

@@ -3,8 +3,7 @@
 over a box               contraction.py: tiles, copies and an outer product, chosen by the model
 without rows             matrix_vector.py: a kernel that streams the matrix
 over boxes               non_rectangular.py: an outer product over the loops that form a box once the others are fixed
-over a slanted domain    triangles.py: as over a box, of which a part is stored; steps that only some
-                         results of a tile have stay in loops
+over a slanted domain    triangles.py: as over a box, of which a part is stored
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ from poly.autoschedule.rules.lanes import in_lanes
 from poly.autoschedule.rules.matrix_vector import StreamedProduct, matrix_vector_steps, streamed
 from poly.autoschedule.rules.non_rectangular import NonRectangular, inner_box, non_rectangular_steps
 from poly.autoschedule.rules.sharing import parallelized_beside_kernels
-from poly.autoschedule.rules.triangles import Edge, even_reductions, triangle_steps
+from poly.autoschedule.rules.triangles import slanted_sum_steps, triangle_steps
 from poly.autoschedule.spaces.space import Family
 from poly.ir.nest import Nest, Statement
 from poly.model import Choice
 from poly.model.core import Target
 from poly.schedules.matching import zeroing
 from poly.schedules.schedule import Schedule, schedule
-from poly.schedules.steps import Part, Step, Tensorize
+from poly.schedules.steps import Step, Tensorize
 
 Product = StreamedProduct | NonRectangular
 """A contraction whose rule provides forms."""
@@ -44,34 +43,20 @@ def contracted(nest: Nest, target: Target, choices: Mapping[str, Choice] | None 
 
     `choices` overrides the model's choice for some statements.
     """
-    even = even_reductions(nest, target)
-    known = {**(even.choices if even else {}), **(choices or {})}
+    known = choices or {}
 
-    def made_from(start: Schedule, edges: Mapping[str, Edge]) -> Schedule:
-        def steps(statement: Statement, loops: Mapping[str, str]) -> list[Step] | None:
-            edge = edges.get(statement.name)
-            return (
-                edge.steps(loops) if edge else _steps(start.nest, statement, loops, target, known.get(statement.name))
-            )
+    def steps(statement: Statement, loops: Mapping[str, str]) -> list[Step] | None:
+        return _steps(nest, statement, loops, target, known.get(statement.name))
 
-        return _contracted(start, target, steps)
-
-    made = made_from(even.start, even.edges) if even is not None else None
-    return made if made is not None and _is_served(made) else made_from(schedule(nest), {})
+    return _contracted(nest, target, steps)
 
 
-def _is_served(made: Schedule) -> bool:
-    """Whether a microkernel runs each part that was made for one."""
-    parts = {step.into for step in made.steps if isinstance(step, Part)}
-    return parts <= {step.statement for step in made.steps if isinstance(step, Tensorize)}
+def _contracted(nest: Nest, target: Target, steps_of: StepsOf) -> Schedule:
+    made = each_contraction(nest, steps_of)
+    return with_other_loops(made, target) if made.steps else made
 
 
-def _contracted(start: Schedule, target: Target, steps_of: StepsOf) -> Schedule:
-    made = each_contraction(start, steps_of)
-    return _with_other_loops(made, target) if made.steps else made
-
-
-def _with_other_loops(made: Schedule, target: Target) -> Schedule:
+def with_other_loops(made: Schedule, target: Target) -> Schedule:
     """The schedule with the other loops contiguous, fused, in blocks of lines, shared by threads, and vectorised."""
     joined = blocked(fused(contiguous(made)))
     shared = parallelized_beside_kernels(joined) if target.threads > 1 else joined
@@ -100,7 +85,8 @@ def _steps_or_reason(
     r, initial = roles(nest, statement), zeroing(nest, statement)
     if r is None:
         inner = non_rectangular_steps(nest, statement, loops, target)
-        triangle = inner or triangle_steps(nest, statement, dtype, loops, target, initial, choice)
+        sums = inner or slanted_sum_steps(nest, statement, dtype, loops, target)
+        triangle = sums or triangle_steps(nest, statement, dtype, loops, target, initial)
         return triangle or "its loops are no box, and neither a box in them nor the box around them is one for a tile"
     streams = matrix_vector_steps(r, loops, target, initial) if choice is None and not r.rows else None
     planned = streams or planned_steps(r, dtype, loops, target, initial, choice)
@@ -189,5 +175,5 @@ class _MadeWith:
                 return steps_of(loops)
             return _steps(self._nest, other, loops, self._target)
 
-        made = _contracted(schedule(self._nest), self._target, steps)
+        made = _contracted(self._nest, self._target, steps)
         return made if any(getattr(step, "statement", None) == self._statement.name for step in made.steps) else None

@@ -15,22 +15,31 @@ from codegen.compiler import find_compiler
 from codegen.files import write_file
 from microkernels.errors import plain
 from poly.errors import SpecError
+from poly.frontends.c.renaming import with_free_names
 
 SPELLINGS = {
     "__attribute__(x)": "", "__extension__": "", "__restrict": "restrict", "__restrict__": "restrict",
     "__inline": "inline", "__inline__": "inline", "__const": "const", "__volatile__": "volatile",
-    "__asm__(...)": "__asm__()",
     "__declspec(x)": "", "__builtin_va_list": "int", "__alignof__": "sizeof",
 }  # fmt: skip
 """Extensions of compilers, and what pycparser knows in their place."""
 TYPES = {
-    "char": "int8_t uint8_t bool",
-    "short": "int16_t uint16_t wchar_t",
-    "int": "int32_t uint32_t FILE va_list clock_t time_t off_t pid_t",
-    "long": "int64_t uint64_t size_t ssize_t ptrdiff_t intptr_t uintptr_t intmax_t uintmax_t",
+    "_Bool": "bool",
+    "signed char": "int8_t",
+    "unsigned char": "uint8_t",
+    "short": "int16_t",
+    "unsigned short": "uint16_t",
+    "int": "int32_t wchar_t FILE va_list clock_t time_t off_t pid_t",
+    "unsigned": "uint32_t",
+    "long": "int64_t ssize_t ptrdiff_t intptr_t intmax_t",
+    "unsigned long": "uint64_t size_t uintptr_t uintmax_t",
 }
-"""Types of system headers, whose own declarations are left out; what they stand for is in `declarations`."""
+"""Types of system headers, whose own declarations are left out."""
+QUOTED = r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)+\''
+ASSEMBLER = re.compile(rf"{QUOTED}|\b(?:__asm__|__asm|asm)\b\s*(?:(?:volatile|goto|inline)\b\s*)*\(")
+BRACKETS = re.compile(rf"{QUOTED}|[()]")
 PRELUDE = "".join(f"typedef {known} {name};" for known, names in TYPES.items() for name in names.split())
+WORD = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 MARKER = re.compile(r'#\s*(?:line\s+)?(\d+)\s+"((?:[^"\\]|\\.)*)"([\s\d]*)$')
 BUILT_IN = ("<built-in>", "<command-line>", "<command line>")
 """What preprocessors call the files of their own macros."""
@@ -42,15 +51,28 @@ SYSTEM = "3"
 
 @dataclass(frozen=True)
 class Unit:
-    """A translation unit: its syntax tree, and the preprocessed lines of each file by their numbers."""
+    """A translation unit: its syntax tree, and the preprocessed lines of each file by their numbers.
+
+    `renamed` has the variables that are called otherwise in the tree, each with its name in the text.
+    """
 
     tree: c_ast.FileAST
     lines: Mapping[str, Mapping[int, str]]
+    renamed: Mapping[str, str]
 
     def text(self, file: str) -> str:
         """The preprocessed text of a file, with each line at its place."""
         lines = self.lines.get(file, {})
         return "\n".join(lines.get(number, "") for number in range(1, max(lines, default=0) + 1))
+
+    def words(self) -> frozenset[str]:
+        """All names and keywords in the text and in the tree."""
+        texts = (line for lines in self.lines.values() for line in lines.values())
+        return frozenset((*self.renamed, *(word for text in texts for word in WORD.findall(text))))
+
+    def in_text(self, made: str) -> str:
+        """C text that was made of the tree's names, with the names of the text."""
+        return WORD.sub(lambda word: self.renamed.get(word[0], word[0]), made) if self.renamed else made
 
 
 def preprocessed(text: str, file: str, folders: Sequence[Path], define: Mapping[str, object]) -> Unit:
@@ -68,14 +90,14 @@ def preprocessed(text: str, file: str, folders: Sequence[Path], define: Mapping[
         kept[name][number] = f"{before} {line}" if before.strip() and line.strip() else before + line
     whole = "\n".join(f'# {number} "{name}"\n{line}' for name, number, line in lines)
     try:
-        tree = c_parser.CParser().parse(f"{PRELUDE}\n{whole}\n", file)
+        tree = c_parser.CParser().parse(f"{PRELUDE}\n{_without_assembler(whole)}\n", file)
     except c_parser.ParseError as error:
         syntax = ("-fsyntax-only",)
         compiler_says(syntax, text, file, folders, {POLY: 1, **define})  # names the place, if it refuses the text, too
         raise SpecError(
             f"{error}\nThis is no C99 that poly can read. Leave it out with `#ifndef __POLY__`, which poly defines."
         ) from None
-    return Unit(tree, kept)
+    return Unit(tree, kept, with_free_names(tree, frozenset(WORD.findall(whole))))
 
 
 def compiler_says(
@@ -99,6 +121,19 @@ def compiler_says(
         remedy = "Name folders of headers in `include` (-I) and macros in `define` (-D), or correct the text."
         raise SpecError(f"{plain(words)}\nThe compiler refuses this. {remedy}")
     return done.stdout
+
+
+def _without_assembler(text: str) -> str:
+    """A text in which each piece of assembler is a call of `__asm__`, without arguments."""
+    parts, at = [], 0
+    while found := ASSEMBLER.search(text, at):
+        is_quoted = found[0][0] in "\"'"
+        parts.append(text[at : found.end()] if is_quoted else text[at : found.start()] + "__asm__()")
+        at, depth = found.end(), 0 if is_quoted else 1
+        while depth and (bracket := BRACKETS.search(text, at)):
+            depth += {"(": 1, ")": -1}.get(bracket[0], 0)
+            at = bracket.end()
+    return "".join([*parts, text[at:]])
 
 
 def _quoted(file: str) -> str:

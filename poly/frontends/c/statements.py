@@ -10,6 +10,7 @@ from typing import NamedTuple
 from pycparser import c_ast
 
 from poly.frontends.c.declarations import (
+    COUNTING,
     ArrayName,
     CounterName,
     CType,
@@ -20,6 +21,7 @@ from poly.frontends.c.declarations import (
     Unknown,
     Uses,
     type_of,
+    unknown_type,
 )
 from poly.frontends.c.place import marked, shown
 from poly.frontends.c.polynomials import Range
@@ -50,7 +52,7 @@ class OpenAccess(NamedTuple):
 class Statements(Values):
     """Translates the statements of one function.
 
-    `uses` has those of its names, `counters` the names that loops count, `unsigned` those declared as unsigned.
+    `uses` has those of its names, `counters` the names that loops count, `unsigned` the bits of unsigned ones.
     `accesses` collects the subscripts of each array.
     """
 
@@ -60,7 +62,7 @@ class Statements(Values):
         typedefs: Mapping[str, c_ast.Node],
         uses: Uses,
         counters: frozenset[str],
-        unsigned: frozenset[str],
+        unsigned: Mapping[str, int],
     ) -> None:
         super().__init__(source, typedefs)
         self.accesses: dict[str, list[OpenAccess]] = {}
@@ -126,13 +128,13 @@ class Statements(Values):
     def _declaration(self, node: c_ast.Decl) -> list[ast.stmt]:
         name, found = node.name, type_of(node.type, self.typedefs)
         if found is None:
-            raise self.refuse(node, f"`{shown(node)}` has a type that poly has not", "Use double, float, int or long.")
+            raise self.refuse(node, *unknown_type(name, node))
         known = self.names.get(name)
         if isinstance(known, CounterName | SizeName | ArrayName | ScalarName | ElementName):
             raise self.refuse(node, f"`{name}` hides another `{name}`", "Rename one of them.")
         if found.extents:
             return [self.local_array(node, found)]
-        if found.is_integer and self.is_known_integer(name):
+        if self.counts(name, found):
             self.names[name] = _lost(name)
             return self._known_integer(node, name, node.init, found.unsigned) if node.init is not None else []
         if found.unsigned:
@@ -166,8 +168,11 @@ class Statements(Values):
         kind = annotation(found.dtype, [self.integer(extent) for extent in found.extents if extent is not None])
         return ast.AnnAssign(ast.Name(node.name, ast.Store()), kind, None, simple=1)
 
-    def is_known_integer(self, name: str) -> bool:
-        """Whether a local integer stands for expressions of counters and sizes, and for no data."""
+    def counts(self, name: str, found: CType) -> bool:
+        """Whether a local of that type stands for expressions of counters and sizes, and for no data."""
+        return found.dtype in COUNTING and self._is_known_integer(name)
+
+    def _is_known_integer(self, name: str) -> bool:
         if name in self._counters:
             return True
         for write, _, node in self._uses.found.get(name, ()):
@@ -182,6 +187,9 @@ class Statements(Values):
                 return other != name and not isinstance(self.names.get(other), ScalarName | ElementName | ArrayName)
             case c_ast.Constant(type=kind):
                 return "int" in kind
+            case c_ast.Cast(to_type=wanted, expr=operand):
+                to = type_of(wanted, self.typedefs)
+                return to is not None and to.dtype in COUNTING and not to.extents and self._is_integer(operand, name)
             case c_ast.BinaryOp() | c_ast.UnaryOp() | c_ast.TernaryOp():
                 return all(self._is_integer(child, name) for child in node)
         return False
@@ -233,7 +241,8 @@ class Statements(Values):
         return found
 
     def _for(self, node: c_ast.For) -> ast.stmt:
-        name, first, unsigned = self._start(node)
+        name, first, wraps_at = self._start(node)
+        unsigned = bool(wraps_at)
         low = self.integer(first)
         start = Value(low, "uint" if unsigned else "int")
         self.check_wrap(first, start, Value(low, "int"))
@@ -262,7 +271,7 @@ class Statements(Values):
             arguments = [stop]
         own = (low, _plus(ends[0], -1)) if step > 0 else (_plus(ends[0], 1), low)
         self._loops = (*around, (name, *own))
-        self.names[name] = CounterName(natural, unsigned)
+        self.names[name] = CounterName(natural, wraps_at)
         body = self._body(node.stmt)
         if tests and step > 0:
             test = tests[0] if len(tests) == 1 else ast.BoolOp(ast.And(), tests)
@@ -273,17 +282,19 @@ class Statements(Values):
         head = ast.Call(ast.Name("range", ast.Load()), arguments, [])
         return ast.For(ast.Name(name, ast.Store()), head, body, [])
 
-    def _start(self, node: c_ast.For) -> tuple[str, c_ast.Node, bool]:
+    def _start(self, node: c_ast.For) -> tuple[str, c_ast.Node, int]:
+        """The counter of a loop, its first value, and the bits at which it wraps around."""
         match node.init:
             case c_ast.DeclList(decls=[c_ast.Decl(name=name, type=kind, init=first)]) if first is not None:
                 found = type_of(kind, self.typedefs)
-                if found is None or found.dtype not in ("i32", "i64") or found.extents:
+                if found is None or found.dtype not in COUNTING or found.extents:
                     raise self.refuse(node, f"the counter `{name}` is no int", "Count by an int or long.")
                 self._check_counter(node, name, new=True)
-                return name, first, found.unsigned
+                return name, first, found.wraps_at
             case c_ast.Assignment(op="=", lvalue=c_ast.ID(name=name), rvalue=first):
                 self._check_counter(node, name, new=False)
-                return name, first, isinstance(self.names.get(name), Unknown) and name in self._unsigned
+                is_counter = isinstance(self.names.get(name), Unknown)
+                return name, first, self._unsigned.get(name, 0) if is_counter else 0
         raise self.refuse(node, "this loop does not start one counter", "Write `for (int i = 0; i < n; i++)`.")
 
     def _check_counter(self, node: c_ast.For, name: str, new: bool) -> None:
@@ -322,17 +333,19 @@ class Statements(Values):
         match node:
             case c_ast.BinaryOp(op="&&", left=left, right=right):
                 return self._ends(whole, left, name, start, step) + self._ends(whole, right, name, start, step)
-            case c_ast.BinaryOp(op="<" | "<=" | ">" | ">=" as op, left=c_ast.ID(name=left), right=end) if left == name:
-                return self._end(node, op, end, start, step)
-            case c_ast.BinaryOp(op="<" | "<=" | ">" | ">=" as op, left=end, right=c_ast.ID(name=right)) if (
-                right == name
-            ):
-                return self._end(node, op.translate(str.maketrans("<>", "><")), end, start, step)
+            case c_ast.BinaryOp(op="<" | "<=" | ">" | ">=" as op, left=left, right=right):
+                if _starts_with(left, name):
+                    return self._end(node, op, left, right, start, step)
+                if _starts_with(right, name):
+                    return self._end(node, op.translate(str.maketrans("<>", "><")), right, left, start, step)
         shape = f"`{name} < n`" if step > 0 else f"`{name} > n`"
         why = f"`{shown(node)}` is no bound of `{name}`" if node is not None else "this loop has no bound"
         raise self.refuse(node or whole, why, f"Compare the counter itself: {shape}, several joined by `&&`.")
 
-    def _end(self, node: c_ast.Node, op: str, end: c_ast.Node, start: Value, step: int) -> list[ast.expr]:
+    def _end(
+        self, node: c_ast.Node, op: str, counted: c_ast.Node, end: c_ast.Node, start: Value, step: int
+    ) -> list[ast.expr]:
+        """Where the loop ends by `counted op end`; `counted` is the counter, or the counter plus something."""
         if (op[0] == "<") != (step > 0):
             why = f"`{shown(node)}` does not end a loop with the step {step}"
             raise self.refuse(node, why, "Count up to an end with <, or down to one with >.")
@@ -340,6 +353,10 @@ class Statements(Values):
         past = Value(_constant(-1), "int")  # where a loop down to 0 ends
         self.check_wrap(node, past if step < 0 and op == ">=" else start, stop)
         found = _interval(stop.node, "min" if step > 0 else "max")
+        if isinstance(counted, c_ast.BinaryOp):
+            by = self.integer_value(counted.right)
+            self.check_wrap(node, start, by)
+            found = [_minus(value, by.node) for value in found]
         return [_plus(value, step // abs(step)) if op.endswith("=") else value for value in found]
 
 
@@ -368,6 +385,18 @@ def _store(node: ast.expr) -> ast.expr:
 
 def _constant(value: int) -> ast.expr:
     return ast.Constant(value) if value >= 0 else ast.UnaryOp(ast.USub(), ast.Constant(-value))
+
+
+def _starts_with(node: c_ast.Node, name: str) -> bool:
+    """Whether an expression is a name, or this plus something."""
+    first = node.left if isinstance(node, c_ast.BinaryOp) and node.op == "+" else node
+    return isinstance(first, c_ast.ID) and bool(first.name == name)
+
+
+def _minus(node: ast.expr, other: ast.expr) -> ast.expr:
+    if isinstance(other, ast.Constant) and isinstance(other.value, int):
+        return _plus(node, -other.value)
+    return ast.BinOp(node, ast.Sub(), other)
 
 
 def _plus(node: ast.expr, number: int) -> ast.expr:

@@ -32,7 +32,9 @@ from poly.frontends.c.polynomials import polynomial
 from poly.frontends.source import Source
 
 FLOATS = ("f32", "f64")
-INDICES = ("i8", "i32", "i64")
+NARROW = ("i8", "u8", "i16")
+"""Types that C converts to int before it computes with them."""
+INDICES = (*NARROW, "i32", "i64")
 ARITHMETIC: Mapping[str, type[ast.operator]] = {"+": ast.Add, "-": ast.Sub, "*": ast.Mult, "/": ast.Div}
 COMPARISONS: Mapping[str, type[ast.cmpop]] = {
     "<": ast.Lt, "<=": ast.LtE, ">": ast.Gt, ">=": ast.GtE, "==": ast.Eq, "!=": ast.NotEq,
@@ -68,6 +70,8 @@ class Values:
         self.source = source
         self.typedefs = typedefs
         self.names: dict[str, Meaning] = {}
+        self._modular = False
+        """Whether what wraps around in the present expression has no effect."""
 
     def refuse(self, node: c_ast.Node, why: str, remedy: str) -> SpecError:
         return refusal(node, self.source, why, remedy)
@@ -111,6 +115,9 @@ class Values:
             case c_ast.Assignment() | c_ast.UnaryOp(op="p++" | "p--" | "++" | "--") | c_ast.ExprList():
                 why = f"`{shown(node)}` has a side effect inside an expression"
                 raise self.refuse(node, why, "Write it as a statement of its own.")
+            case c_ast.BinaryOp(op="&" | "|" | "^" | "<<" | ">>") | c_ast.UnaryOp(op="~"):
+                remedy = "Use % and / by powers of two for counters and sizes, and && and || for conditions."
+                raise self.refuse(node, f"`{shown(node)}` is an operation on bits, which poly has not", remedy)
         raise self.refuse(
             node, f"`{shown(node)}` is no value that poly knows", "Use numbers, elements, scalars, + - * / and ?:."
         )
@@ -133,8 +140,8 @@ class Values:
 
     def _name(self, node: c_ast.ID, name: str) -> Value:
         match self.names.get(name):
-            case CounterName(unsigned=unsigned) | SizeName(unsigned=unsigned):
-                return Value(ast.Name(name, ast.Load()), "uint" if unsigned else "int", weak=True)
+            case CounterName(wraps_at=bits) | SizeName(wraps_at=bits):
+                return Value(ast.Name(name, ast.Load()), "uint" if bits else "int", weak=True)
             case ScalarName(dtype):
                 return Value(ast.Name(name, ast.Load()), dtype)
             case ElementName(dtype):
@@ -174,7 +181,31 @@ class Values:
             found = self.value(node)
             if found.kind in INDICES:
                 return found.node
-        return self.integer(node)
+        if not self._is_address(node):
+            return self.integer(node)
+        self._modular = True
+        try:
+            return self.integer(node)
+        finally:
+            self._modular = False
+
+    def _is_address(self, node: c_ast.Node) -> bool:
+        """Whether a subscript is a sum of products in which only numbers of 64 bits wrap around.
+
+        It is inside its array, so that it is the number that it would be if nothing wrapped around.
+        """
+        match node:
+            case c_ast.BinaryOp(op="+" | "-" | "*", left=left, right=right):
+                return self._is_address(left) and self._is_address(right)
+            case c_ast.Constant(type=kind, value=text):
+                return kind == "int" and "u" not in text.lower()
+            case c_ast.ID(name=name):
+                match self.names.get(name):
+                    case CounterName(wraps_at=bits) | SizeName(wraps_at=bits):
+                        return bits != 32
+                    case Known(kind=kind):
+                        return kind == "int"
+        return False
 
     def integer(self, node: c_ast.Node) -> ast.expr:
         """A subscript or bound: an expression of counters, sizes and integers."""
@@ -185,7 +216,9 @@ class Values:
         if found.kind not in ("int", "uint"):
             why = f"`{shown(node)}` is data: a subscript, bound or extent can't depend on it"
             remedy = "Write what a statement advances in terms of the counters: `2*i` for a `j` that grows by 2."
-            if any(isinstance(part, c_ast.ArrayRef) for part in _parts(node)):
+            if any(isinstance(part, c_ast.UnaryOp) and part.op == "*" for part in _parts(node)):
+                remedy = "Copy it to a local integer before these loops: `int n = *p;`."
+            elif any(isinstance(part, c_ast.ArrayRef) for part in _parts(node)):
                 remedy = "Gather the elements into an array of their own before these loops."
             raise self.refuse(node, why, remedy)
         return found
@@ -194,11 +227,13 @@ class Values:
         self._check_sign(node, value)
         if value.number is not None:
             return _literal(-value.number, value.kind)
-        kind = "i32" if value.kind == "i8" else value.kind
+        kind = common(value.kind, "int") if value.kind in NARROW else value.kind
         return Value(ast.UnaryOp(ast.USub(), converted(value, kind)), kind, value.weak)
 
     def _check_sign(self, node: c_ast.Node, *values: Value) -> None:
-        if any(value.kind == "uint" for value in values) and not all(v.number is not None for v in values):
+        if self._modular or all(value.number is not None for value in values):
+            return
+        if any(value.kind == "uint" for value in values):
             raise self.refuse(
                 node,
                 f"`{shown(node)}` is unsigned, and wraps around where it would be negative",
@@ -208,6 +243,8 @@ class Values:
     def check_wrap(self, node: c_ast.Node, *values: Value) -> None:
         """Refuse to combine an unsigned integer with one that may be negative, which C makes unsigned, too."""
         kinds = {value.kind for value in values}
+        if self._modular:
+            return
         if kinds == {"int", "uint"} and not all(self.is_natural(value.node) for value in values):
             raise self.refuse(
                 node,
@@ -312,7 +349,7 @@ class Values:
         self._check_function(node, name, len(given))
         args = [self.value(arg) for arg in given]
         if name in ABSOLUTE:
-            kind = "i32" if args[0].kind == "i8" else args[0].kind
+            kind = common(args[0].kind, "int") if args[0].kind in NARROW else args[0].kind
             return Value(_call("abs", converted(args[0], kind)), kind, args[0].weak)
         plain, kind = (name[:-1], "f32") if name[:-1] in FUNCTIONS and name.endswith("f") else (name, "f64")
         nodes = [converted(arg, kind) for arg in args]
@@ -365,7 +402,7 @@ def common(one: str, two: str) -> str:
     for kind in ("f64", "f32", "i64"):
         if kind in kinds:
             return kind
-    if kinds & {"i32", "i8"}:
+    if kinds & {"i32", *NARROW}:
         return "i32"
     return "uint" if "uint" in kinds else "int"
 
