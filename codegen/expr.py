@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -211,3 +211,13 @@ def map_loads(node: NodeT, change: Callable[[Load], Expr]) -> NodeT:
     if isinstance(node, Load):
         return change(node)  # type: ignore[return-value]  # an expression for an expression
     return map_operands(node, lambda operand: map_loads(operand, change))
+
+
+def placed(node: NodeT, values: Mapping[str, Int]) -> NodeT:
+    """The expression with values in place of names (iterators, sizes) in subscripts and indices."""
+    match node:
+        case Index(value):
+            return Index(value.substitute(values))  # type: ignore[return-value]  # an expression for an expression
+        case Load(array, indices):
+            return Load(array, tuple(index.substitute(values) for index in indices))  # type: ignore[return-value]
+    return map_operands(node, lambda operand: placed(operand, values))

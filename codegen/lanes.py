@@ -21,11 +21,11 @@ from codegen import style
 from codegen.arithmetic import update
 from codegen.expr import loads
 from codegen.integer import Int, Linear, Test, minimum
-from codegen.macros import EACH_LANE
+from codegen.macros import EACH_LANE, SHUFFLE
 from codegen.names import c_name, fresh
 from codegen.program import Assign, Program
 from codegen.scalar import Element, StatementPrinter
-from codegen.simd import LaneReduction, neutral
+from codegen.simd import OFFSETS, LaneReduction, neutral
 from codegen.style import Line
 from microkernels.ctext import INLINE
 from microkernels.dtypes import DTYPES, DType, i32
@@ -277,17 +277,21 @@ VECTOR = re.compile(r"\b(\w+?)_((?:f|i|u)\d+)x(\d+)\(")
 def helpers(code: str, opencl: bool = False) -> str:
     """The vector types, and the functions on them, that `code` uses, in C or in OpenCL C."""
     uses = sorted({(dtype, int(lanes), name) for name, dtype, lanes in VECTOR.findall(code)})
-    known = dict.fromkeys((dtype, lanes) for dtype, lanes, _ in uses)
+    masks = [(OFFSETS[DTYPES[dtype]].name, lanes) for dtype, lanes, name in uses if name.endswith(SHUFFLES)]
+    known = dict.fromkeys([*((dtype, lanes) for dtype, lanes, _ in uses), *masks])
     texts = [_types(DTYPES[dtype], lanes, opencl) for dtype, lanes in known]
     for dtype, lanes, name in uses:
         operation, _, of = name.partition("_")
         if not of:
             texts.append(_fill(operation, DTYPES[dtype], lanes, opencl))
         else:
-            make = {"vectors": _of_vectors, "lanes": _of_lanes}[of]
+            make = {"vectors": _of_vectors, "lanes": _of_lanes, "scan": _scan, "shift": _shift}[of]
             texts.append(make(operation, DTYPES[dtype], lanes))
     return "\n".join(texts)
 
+
+SHUFFLES = ("_scan", "_shift")
+"""The endings of functions that move lanes."""
 
 OPENCL_VECTORS = {"u8": "uchar", "i8": "char", "i16": "short", "i32": "int", "i64": "long"}
 """The names in OpenCL's vector types that are not those of the scalar types in C."""
@@ -343,6 +347,63 @@ def _of_lanes(operation: str, dtype: DType, lanes: int) -> str:
     {name}_lanes all = {{x[0]}};
 {"".join(halves)}    return all.lane[0];
 }}"""
+
+
+def _scan(operation: str, dtype: DType, lanes: int) -> str:
+    """The function after which each lane has combined all lanes up to it."""
+    name = f"{dtype.name}x{lanes}"
+    return f"""{INLINE} void {operation}_scan_{name}({name} *x)
+{{
+    const {name} none = {_every(_neutral(operation, dtype), lanes)};
+    {name} before = none;
+{"".join(_scan_step(operation, dtype, lanes, 1 << step) for step in range(lanes.bit_length() - 1))}}}"""
+
+
+def _scan_step(operation: str, dtype: DType, lanes: int, by: int) -> str:
+    name = f"{dtype.name}x{lanes}"
+    later = (
+        "all.lane[lane]"
+        if operation in ("sum", "product")
+        else f"{operation}_{dtype.name}(next.lane[lane], all.lane[lane])"
+    )
+    combine = (
+        f"all.lane[lane] = {later};"
+        if operation in ("min", "max")
+        else _update(operation, dtype, later, "next.lane[lane]")
+    )
+    return f"""    {_moved("before", "*x", dtype, lanes, by)}
+    {{
+        {name}_lanes all = {{*x}}, next = {{before}};
+        {EACH_LANE}
+        for (int lane = 0; lane < {lanes}; lane += 1)
+            {combine}
+        *x = all.all;
+    }}
+"""
+
+
+def _shift(operation: str, dtype: DType, lanes: int) -> str:
+    """The function that gives each lane what the lane before has, and the first one the neutral element."""
+    name = f"{dtype.name}x{lanes}"
+    return f"""{INLINE} void {operation}_shift_{name}({name} *x)
+{{
+    const {name} none = {_every(_neutral(operation, dtype), lanes)};
+    {_moved("*x", "*x", dtype, lanes, 1)}
+}}"""
+
+
+def _moved(to: str, x: str, dtype: DType, lanes: int, by: int) -> str:
+    """A vector's lanes moved up by some, with those of `none` below."""
+    places = ", ".join(str(lane if lane < by else lanes + lane - by) for lane in range(lanes))
+    return f"{SHUFFLE}({to}, none, {x}, {OFFSETS[dtype].name}x{lanes}, {places})"
+
+
+def _every(value: str, lanes: int) -> str:
+    return f"{{{', '.join([value] * lanes)}}}"
+
+
+def _neutral(operation: str, dtype: DType) -> str:
+    return neutral({"sum": "+", "product": "*"}.get(operation, operation), dtype)
 
 
 def _update(operation: str, dtype: DType, target: str, value: str) -> str:

@@ -8,7 +8,7 @@ For i_tile = 0; i_tile < M; 6                for (int64_t i_tile = 0; i_tile < M
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import ClassVar
@@ -47,6 +47,8 @@ from codegen.ranges import Ranges, facts
 from codegen.reached import conditions, conjunction, independent_of
 from codegen.register_tile import TileLoop, VectorTile, register_tile
 from codegen.scalar import Element, StatementPrinter
+from codegen.scan import Scan, is_chained, scan
+from codegen.scan_loop import ScanLoop, ScanNames
 from codegen.selection import Selection, selection
 from codegen.selection_loop import CHUNK, Instead, Lane, SelectionLoop, SelectionNames
 from codegen.simd import LaneReduction, confuses_gcc, invariants, reductions
@@ -126,7 +128,7 @@ class Writer:
     names: list[str] = field(default_factory=list)
     """The names of these functions."""
     tiles: ClassVar[bool] = True
-    """Whether vector loops keep elements in registers over the loop around them."""
+    """Whether vectors are more than the lanes of one iteration: register tiles, and scans."""
 
     @cached_property
     def _buffers(self) -> dict[str, Buffer]:
@@ -195,7 +197,11 @@ class Writer:
             selected = selection(loop.body, self.program, loop.variable) if loop.step == 1 else None
             if selected is not None:
                 return self._selecting(loop, end, selected, inner)
-            found = reductions(loop.body, self.program, loop.variable)
+            scanned = scan(loop.body, self.program, loop.variable) if loop.step == 1 and self.tiles else None
+            if scanned is not None:
+                return self._scanning(loop, scanned, inner)
+            chained = is_chained(loop.body, self.program, loop.variable)
+            found = None if chained else reductions(loop.body, self.program, loop.variable)
             if found is not None:
                 return self._vectorized(loop, found, inner)
         unroll = [cgen.Pragma(f"GCC unroll {loop.mark.unroll}")] if self._may_unroll(loop) else []
@@ -264,6 +270,22 @@ class Writer:
         lines = TileLoop(tile, printer, body, partial(around, loop), scope.taken).lines()
         needed = (*scope.unknown([loop.entered]), *scope.unknown([tile.inner.entered]))
         return [branch(conjunction(needed), lines)] if needed else lines
+
+    def _scanning(self, loop: For, found: Scan, scope: LoopScope) -> list[cgen.Generable]:
+        """The loop a vector at a time, with the prefixes of each."""
+        names = ScanNames.of(found, scope.taken)
+        scope = replace(scope, taken=scope.taken | names.all)
+
+        def body(nodes: Sequence[Node], held: Mapping[Element, str]) -> list[cgen.Generable]:
+            inner = replace(scope, held={**scope.held, **held})
+            return [line for node in nodes for line in self.write(node, inner)]
+
+        counter = Counter(loop.variable, loop.start, loop.end, loop.step, loop.test_at)
+        lanes = min(self.program.isa.lanes(found.dtype), self.program.isa.most_lanes)
+        printer = StatementPrinter(self._buffers, {})
+        lines = ScanLoop(counter, found, lanes, printer, body, partial(self.write, loop.body, scope), names).lines()
+        entered = scope.unknown([loop.entered])
+        return [branch(conjunction(entered), lines) if entered else block(lines)]
 
     def _selecting(self, loop: For, end: Int, selected: Selection, scope: LoopScope) -> list[cgen.Generable]:
         """The loop in vector lanes that look for the one iteration whose results last, which then runs."""

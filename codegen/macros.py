@@ -23,6 +23,8 @@ write it too, and interchanges the loops.
 """
 WRAPS = "POLY_WRAPS"
 """Precedes a function whose integers wrap around on purpose: clang's integer sanitizer then ignores it."""
+SHUFFLE = "POLY_SHUFFLE"
+"""Gives a vector the lanes of two others, by their numbers."""
 ROOTS = {"f32": "POLY_SQRTF", "f64": "POLY_SQRT"}
 """The square root without side effects: C's own may set errno, which no vector operation does."""
 
@@ -77,11 +79,18 @@ WRAPPING = f"""#if defined(__clang__)
 #define {WRAPS}
 #endif"""
 
+SHUFFLING = f"""#if defined(__clang__)
+#define {SHUFFLE}(to, a, b, numbers, ...) to = __builtin_shufflevector(a, b, __VA_ARGS__);
+#else
+#define {SHUFFLE}(to, a, b, numbers, ...) {{ const numbers at = {{__VA_ARGS__}}; to = __builtin_shuffle(a, b, at); }}
+#endif"""
+
 MACROS = {
     (EACH_VECTOR, EACH_LANE): LOOPS,
     (IN_ORDER,): ORDERED,
     tuple(ROOTS.values()): SQUARE_ROOTS,
     (WRAPS,): WRAPPING,
+    (SHUFFLE,): SHUFFLING,
 }
 """The definitions, by the names of the macros."""
 

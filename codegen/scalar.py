@@ -151,9 +151,13 @@ class StatementPrinter:
 
     def names(self, statement: Assign, stores: bool = True) -> frozenset[str]:
         """The names in a statement's text; without its target, unless it `stores` to that."""
-        found = [self.element_names(self.at(load)) for load in accessed(statement.expr)]
-        found += [self.element_names(self.at(statement.target))] * stores
-        indices = (node.value for node in walk(statement.expr) if isinstance(node, Index))
+        target = self.element_names(self.at(statement.target)) if stores else frozenset[str]()
+        return self.names_of(statement.expr) | target
+
+    def names_of(self, expr: Expr) -> frozenset[str]:
+        """The names in an expression's text."""
+        found = [self.element_names(self.at(load)) for load in accessed(expr)]
+        indices = (node.value for node in walk(expr) if isinstance(node, Index))
         return frozenset().union(*found, *(index.substitute(self.values).names for index in indices))
 
     def type_of(self, expr: Expr) -> Type:

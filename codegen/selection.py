@@ -18,13 +18,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from codegen.expr import Expr, Index, Load, NodeT, Predicate, Ternary, accessed, map_operands
-from codegen.integer import Int
+from codegen.expr import Expr, Load, Predicate, Ternary, accessed
 from codegen.loop_ir import Node
 from codegen.program import Assign, Program
 from codegen.promotion import type_of
 from codegen.scalar import Element
-from codegen.simd import OFFSETS, Use, declared, printer_of, uses
+from codegen.simd import OFFSETS, Use, declared, placed_assign, printer_of, uses
 from microkernels.dtypes import DType
 
 FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -153,7 +152,7 @@ def _selecting(body: Node, program: Program, own: frozenset[str]) -> Iterator[tu
     for use in uses(body):
         assign = program.statements[use.statement].body
         if isinstance(assign, Assign) and assign.target.array not in own:
-            yield use, placed(assign, program.statements[use.statement].iterators, use.arguments)
+            yield use, placed_assign(use, assign, program)
 
 
 def _accessed(use: Use, program: Program) -> Sequence[Load]:
@@ -163,18 +162,3 @@ def _accessed(use: Use, program: Program) -> Sequence[Load]:
 
 def _sometimes(use: Use, program: Program) -> bool:
     return program.statements[use.statement].where is not None
-
-
-def placed(assign: Assign, iterators: tuple[str, ...], arguments: tuple[Int, ...]) -> Assign:
-    """The assignment with values in place of its iterators."""
-    values = dict(zip(iterators, arguments, strict=True))
-
-    def place(node: NodeT) -> NodeT:
-        match node:
-            case Index(value):
-                return Index(value.substitute(values))  # type: ignore[return-value]  # an expression for an expression
-            case Load(array, indices):
-                return Load(array, tuple(i.substitute(values) for i in indices))  # type: ignore[return-value]
-        return map_operands(node, place)  # type: ignore[no-any-return]
-
-    return Assign(place(assign.target), assign.op, place(assign.expr))

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from codegen.arithmetic import least, most, update
-from codegen.expr import Binary, loads
+from codegen.expr import Binary, loads, placed
 from codegen.expr import Node as ExprNode
 from codegen.expr import walk as expressions
 from codegen.integer import Int
@@ -207,6 +207,13 @@ def _overwrites_others(variable: str, writes: list[_Write]) -> bool:
 
 def _buffers(program: Program) -> dict[str, Buffer]:
     return {buffer.name: buffer for buffer in program.buffers}
+
+
+def placed_assign(use: Use, assign: Assign, program: Program) -> Assign:
+    """An instance's assignment in terms of C's variables."""
+    iterators = dict(zip(program.statements[use.statement].iterators, use.arguments, strict=True))
+    values = {**program.size_names, **iterators}
+    return Assign(placed(assign.target, values), assign.op, placed(assign.expr, values))
 
 
 def printer_of(use: Use, program: Program) -> StatementPrinter:

@@ -6,6 +6,7 @@ best[0] = min(best[0], x[i])
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from codegen.selection import Extreme, extreme, follows
@@ -31,15 +32,20 @@ class Selected:
 def selected_in(nest: Nest, tree: Node, loop: str) -> Selected:
     """The selection directly in a loop, into elements that all of its iterations share; empty if there is none."""
     found = paths(tree)
-    inside = [nest.statement(name) for name, path in found.items() if _innermost(path) == loop]
+    inside = directly_in(nest, found, loop)
     for position, last in enumerate(inside):
         kept = extreme(last)
         if kept is None:
             continue
         group = (*_payload(inside[:position], kept), last)
-        if len(group) > 1 and not any(_varies(one, found[one.name], loop) for one in group):
+        if len(group) > 1 and not any(varies(one, found[one.name], loop) for one in group):
             return Selected(frozenset(one.name for one in group), frozenset(one.target.array for one in group))
     return Selected()
+
+
+def directly_in(nest: Nest, found: Mapping[str, Path], loop: str) -> list[Statement]:
+    """The statements in a loop and in no loop inside it, in textual order."""
+    return [nest.statement(name) for name, path in found.items() if _innermost(path) == loop]
 
 
 def _payload(before: list[Statement], kept: Extreme) -> tuple[Statement, ...]:
@@ -51,7 +57,7 @@ def _innermost(path: Path) -> str | None:
     return around[-1] if around else None
 
 
-def _varies(statement: Statement, path: Path, loop: str) -> bool:
+def varies(statement: Statement, path: Path, loop: str) -> bool:
     """Whether a statement's element may depend on a loop."""
     moved = moved_iterator(statement, path, loop)
     return moved is None or any(moved in index.names for index in statement.target.indices)

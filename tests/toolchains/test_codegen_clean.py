@@ -92,6 +92,32 @@ def fifths(x: f32[5 * N + 7], y: f32[5 * N + 7], alpha: f32):
             y[i] = alpha * x[i + 4] + i
         else:
             y[i - 1] += exp(x[i])
+
+def nearest(X: f32[M, 2], Y: f32[N, 2], best: f32[M], at: i64[M]):
+    for i in range(M):
+        for j in range(N):
+            d: f32 = abs(X[i, 0] - Y[j, 0]) + abs(X[i, 1] - Y[j, 1])
+            if d < best[i]:
+                best[i] = d
+                at[i] = j
+
+def least(x: f64[N], key: f64[1], first: i32[1]):
+    for i in range(N):
+        if x[i] <= key[0]:
+            key[0] = x[i]
+            first[0] = i
+
+def least_of_integers(x: i32[N], key: i32[1], first: u8[1]):
+    for i in range(N):
+        first[0] = 7 if x[i] > key[0] else first[0]
+        key[0] = max(key[0], x[i])
+
+def sums_so_far(x: f64[M, N], y: f64[M, N], at: i32[N]):
+    for i in range(M):
+        for j in range(1, N):
+            y[i, j] = y[i, j - 1] + x[i, j]
+    for j in range(1, N):
+        at[j] *= at[j - 1]
 """
 
 
