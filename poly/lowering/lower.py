@@ -34,7 +34,7 @@ from poly.lowering.quotients import with_quotients
 from poly.lowering.scan import scan
 from poly.lowering.storage import with_storage
 
-LOWERED = 1_000_000
+LOWERED = 2_000_000
 """Operations that isl may use for copies, microkernels and loops, and again for loops with conditions inside."""
 
 ROUTINES = {"gemv": gemv_source, "scatter": scatter_source}
