@@ -70,7 +70,7 @@ class Stream:
 
 
 class Diagonals(NamedTuple):
-    """A loop over diagonals of blocks: its position, the blocks along it of one row, and its iterations, `waves`."""
+    """A loop over diagonals of blocks: its position, `blocks` if it went along rows of blocks, its iterations `waves`."""
 
     loop: int
     blocks: float
