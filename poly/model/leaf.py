@@ -70,7 +70,7 @@ class Stream:
 
 
 class Diagonals(NamedTuple):
-    """A loop over diagonals of blocks: its position, `blocks` if it went along rows of blocks, its iterations `waves`."""
+    """A loop over diagonals of blocks: its position, its iterations if it went along rows, and along diagonals."""
 
     loop: int
     blocks: float

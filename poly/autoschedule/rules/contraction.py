@@ -35,7 +35,12 @@ RUN = 128
 
 
 def planned_steps(
-    r: Roles, dtype: DType, loops: Mapping[str, str], target: Target, initial: str | None, choice: Choice | None = None
+    r: Roles,
+    dtype: DType,
+    loops: Mapping[str, str],
+    target: Target,
+    initial: str | None,
+    choice: Choice | None = None,
 ) -> list[Step] | None:
     """The steps for a contraction over a box; None without columns or a reduction. `choice` overrides the model's."""
     outline = outlined(r, dtype, target)
@@ -132,12 +137,16 @@ def outlined(r: Roles, dtype: DType, target: Target) -> Outline | None:
 
 @dataclass(frozen=True)
 class Planner:
-    """Turns a contraction's outline and choice into steps; `loops` names the loop of each iterator."""
+    """Turns a contraction's outline and choice into steps; `loops` names the loop of each iterator.
+
+    `taken` are the names of loops that are there already.
+    """
 
     outline: Outline
     choice: Choice
     loops: Mapping[str, str]
     initial: str | None
+    taken: frozenset[str] = frozenset()
 
     @property
     def work(self) -> ContractionView:
@@ -208,7 +217,8 @@ class Planner:
             for size in sizes:
                 if size is not None:
                     steps.append(Split(((loop, size),)))
-                    cuts[role].append(f"{loop}_tile{len(cuts[role]) + 1}" if cuts[role] else f"{loop}_tile")
+                    number = len(cuts[role]) + 1 + (f"{loop}_tile" in self.taken)
+                    cuts[role].append(f"{loop}_tile{number}" if number > 1 else f"{loop}_tile")
         return steps, cuts
 
     def _turned(self) -> Axis | None:

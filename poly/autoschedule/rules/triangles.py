@@ -1,22 +1,36 @@
-"""Contractions over triangles and other slanted domains of results: packed and tiled like one over the box around it.
+"""Contractions over triangles and other slanted domains: packed and tiled like one over the box around it.
 
 for i:                             for k_tile: for j_tile: for i_tile, if the tile has a result:
   for j <= i:                ->      microkernel over i, j, k on the whole tile, of which the results are stored
     for k:
       C[i, j] += A[i, k]*A[j, k]
+
+If a bound of the reduction is slanted, the steps that not all rows of a tile have are left to plain loops:
+
+for i:                             for k_tile: for j_tile: for i_tile:
+  for j:                             microkernel over i, j, and k up to the first row of the tile
+    for k < i:               ->    for i:
+      C[i, j] += A[i, k]*B[k, j]     for k from the first row of its tile to i:
+                                       for j: C[i, j] += A[i, k]*B[k, j]
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from math import prod
+
+import islpy as isl
 
 from microkernels.dtypes import DType
 from poly.analysis.roles import Roles, enclosing_roles
-from poly.autoschedule.rules.contraction import outlined, planned_steps
+from poly.autoschedule.rules.contraction import Outline, Planner, Tilings, outlined, planned_steps
+from poly.ir.instances import coordinates
 from poly.ir.nest import Nest, Statement
+from poly.model import Choice
 from poly.model.core import Target
-from poly.schedules.steps import Step
+from poly.schedules.steps import Distribute, Part, Step
+from poly.schedules.steps.formulas import Formula
 
 LEAST = 4096
 """The least number of multiply-adds in the box around the domain for which tiles pay off."""
@@ -34,6 +48,66 @@ def triangle_steps(
         return None
     outline = outlined(r, dtype, target)
     return planned_steps(r, dtype, loops, target, initial) if outline and len(outline.work.rows) == 1 else None
+
+
+@dataclass(frozen=True)
+class SlantedSum:
+    """A contraction with one slanted bound of its reduction, and how it is tiled.
+
+    `part` leaves the steps that not all rows of a register tile have to a statement of their own.
+    """
+
+    roles: Roles
+    outline: Outline
+    choice: Choice
+    part: Part
+
+
+def slanted_sum(nest: Nest, statement: Statement, dtype: DType, target: Target) -> SlantedSum | None:
+    """A contraction as a slanted sum; None if it is none, or small."""
+    r = enclosing_roles(nest, statement)
+    if r is None or _size(r) < LEAST or not len(r.rows) == len(r.columns) == len(r.reduce) == 1:
+        return None
+    outline = outlined(r, dtype, target)
+    if outline is None:
+        return None
+    choice, (summed,) = Tilings(outline, target).usual, r.reduce
+    for axis, size in ((r.rows[0], choice.kernel.rows), (r.columns[0], choice.kernel.columns)):
+        behind = _behind_slant(statement, axis.iterator, summed.iterator)
+        if behind is not None and axis.guess >= 2 * size:
+            step = f"({summed.iterator} + {-behind}) // {size}".replace("+ -", "- ")
+            near = Formula(f"{axis.iterator} // {size} == {step}")
+            return SlantedSum(r, outline, choice, Part(statement.name, where=near, into=f"{statement.name}_near"))
+    return None
+
+
+def slanted_sum_steps(
+    nest: Nest, statement: Statement, dtype: DType, loops: Mapping[str, str], target: Target
+) -> list[Step] | None:
+    """The steps for a slanted sum; None if a contraction is none."""
+    found = slanted_sum(nest, statement, dtype, target)
+    if found is None:
+        return None
+    return [
+        found.part,
+        Distribute(next(iter(loops.values()))),
+        *Planner(found.outline, found.choice, loops, None).steps(),
+    ]
+
+
+def _behind_slant(statement: Statement, own: str, summed: str) -> int | None:
+    """`b + 1` for a bound `summed <= own + b`, `b - 1` for `summed >= own + b`; None if there is neither, or both."""
+    values = coordinates(statement.domain, statement.iterators)
+    first, second, apart = (
+        isl.Map.from_pw_aff(value).intersect_domain(statement.domain).range()
+        for value in (values[summed], values[own], values[summed].sub(values[own]))
+    )
+    ends = [end for one in (first, second, apart) for end in (one.dim_min_val(0), one.dim_max_val(0))]
+    if not all(end.is_int() for end in ends):
+        return None
+    low, high, own_low, own_high, least, most = (int(end.to_python()) for end in ends)
+    upper, lower = most < high - own_low, least > low - own_high
+    return None if upper == lower else most + 1 if upper else least - 1
 
 
 def _size(r: Roles) -> int:

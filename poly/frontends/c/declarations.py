@@ -5,8 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import cast
 
+import numpy as np
 from pycparser import c_ast
+
+from microkernels.dtypes import DTYPES
 
 BASIC = {
     "double": "f64", "float": "f32", "char": "i8", "short": "i16", "short int": "i16", "int": "i32", "long": "i64",
@@ -15,6 +19,12 @@ BASIC = {
 """The scalar types by their names in C, without `signed`."""
 COUNTING = {"i32": 32, "i64": 64}
 """The types of counters, and their bits; smaller integers are data, which C computes with as int."""
+
+
+NAMES = {
+    "f64": "double", "f32": "float", "i64": "long", "i32": "int", "i16": "short", "i8": "char", "u8": "unsigned char",
+}  # fmt: skip
+"""The scalar types in C by those of poly."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +44,17 @@ class CType:
     @property
     def is_integer(self) -> bool:
         return not self.dtype.startswith("f")
+
+    @property
+    def in_c(self) -> str:
+        """The scalar type as C has it."""
+        return "unsigned " * self.unsigned + NAMES[self.dtype]
+
+    def rounded(self, number: float | int) -> float | int:
+        """A number as a variable of this scalar type holds it."""
+        if self.unsigned:
+            return int(number)
+        return cast("float | int", np.array(number).astype(DTYPES[self.dtype].numpy_name).item())
 
     @property
     def wraps_at(self) -> int:
@@ -68,6 +89,17 @@ def type_of(node: c_ast.Node, typedefs: Mapping[str, c_ast.Node]) -> CType | Non
                 return None
             return replace(found, extents=(None, *found.extents), pointer=True, restrict="restrict" in quals)
     return None
+
+
+def unknown_type(name: str, declared: c_ast.Decl) -> tuple[str, str]:
+    """Why a variable can't be used whose type poly has not, and what to write instead."""
+    rows = declared.type
+    while isinstance(rows, c_ast.ArrayDecl) or (rows is declared.type and isinstance(rows, c_ast.PtrDecl)):
+        rows = rows.type
+    if rows is not declared.type and isinstance(rows, c_ast.PtrDecl):
+        why = f"the rows of `{name}` are pointers, which may point to the same place"
+        return why, f"Keep the rows in one array: `(*{name})[m]`, or `{name}[i*m + j]`."
+    return f"`{name}` has a type that poly has not", "Use double, float, int, long, short or char, and arrays of these."
 
 
 @dataclass(frozen=True)
@@ -141,6 +173,18 @@ class Uses:
     def written(self, name: str) -> bool:
         return any(write for write, _, _ in self.found.get(name, ()))
 
+    def sources(self, names: set[str]) -> set[str]:
+        """The names, and those in the sums and products of names that are assigned to them, again and again."""
+        found, todo = set(names), list(names)
+        while todo:
+            for write, _, node in self.found.get(todo.pop(), ()):
+                value = node.init if isinstance(node, c_ast.Decl) else getattr(node, "rvalue", None)
+                if write and value is not None and _is_polynomial(value):
+                    new = set(names_in([value])) - found
+                    found |= new
+                    todo += new
+        return found
+
     def _add(self, name: str, write: bool, around: tuple[int, ...], node: c_ast.Node) -> None:
         self.found.setdefault(name, []).append((write, around, node))
 
@@ -186,6 +230,17 @@ class Uses:
     def is_read_first(self, name: str) -> bool:
         uses = self.found.get(name, [])
         return bool(uses) and not uses[0][0]
+
+
+def _is_polynomial(node: c_ast.Node) -> bool:
+    match node:
+        case c_ast.BinaryOp(op="+" | "-" | "*", left=left, right=right):
+            return _is_polynomial(left) and _is_polynomial(right)
+        case c_ast.UnaryOp(op="-", expr=operand):
+            return _is_polynomial(operand)
+        case c_ast.Constant(type=kind):
+            return "int" in str(kind)
+    return isinstance(node, c_ast.ID)
 
 
 def names_in(nodes: list[c_ast.Node | None]) -> Iterator[str]:
