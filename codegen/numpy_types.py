@@ -28,4 +28,5 @@ def _bfloat16() -> np.dtype[Any]:
         raise ArgumentError(
             "NumPy has no bf16 of its own: its arrays need the package ml_dtypes. pip install ml_dtypes"
         ) from error
-    return np.dtype(bfloat16)
+    found: np.dtype[Any] = np.dtype(bfloat16)
+    return found

@@ -201,8 +201,9 @@ def _local(shape: tuple[int, ...], dtype: str) -> np.ndarray:
 class _Runnable(ast.NodeTransformer):
     """The function without types and decorators; locals get their types, and calls are replaced by `_functions`.
 
-    Divisions are replaced too and, if the nest has integers or bf16, all operators and assignments: NumPy refuses a
-    Python integer that an array's type cannot represent, and bf16 does not make a Python float one of its own. In other nests operators stay, since functions are slower.
+    Divisions are replaced too and, if the nest has integers or bf16, all operators and assignments: NumPy refuses
+    a Python integer that an array's type cannot represent, and does not make a Python number a bf16. In other nests
+    operators stay, since functions are slower.
     """
 
     def __init__(self, nest: Nest, names: Mapping[str, Any]) -> None:
@@ -285,7 +286,7 @@ class _Runnable(ast.NodeTransformer):
     def _test(self, test: ast.expr) -> ast.expr:
         """A condition: one on data has the arithmetic of data, any other is plain Python."""
         if self._is_data(test):
-            return self.generic_visit(test)  # type: ignore[return-value]  # the same node
+            return self.visit(test)  # type: ignore[no-any-return]
         return test
 
     def _is_data(self, test: ast.expr) -> bool:
