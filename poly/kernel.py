@@ -193,6 +193,26 @@ class Kernel(Scheduled):
             packed = filled(nest, array, values, made, self.threads)
         return Kernel(nest, self.isa, self.threads, schedule, made.reading, toolchain=self.toolchain, packed=packed)
 
+    def torch_op(self, name: str, *, backward: Nest | Kernel | None = None) -> Any:
+        """The kernel as an operator of PyTorch, `namespace::name`, for torch.compile and autograd.
+
+            relu = poly.compile(relu_loops).torch_op("mine::relu", backward=relu_gradient)
+            y = relu(x)
+
+        It takes what the kernel reads, in order, then the sizes that no input tells, and returns what the kernel
+        writes, in new tensors. An output whose values before a call matter, as of `C[i, j] += …`, is taken too, and
+        left as it is. Inputs that are not contiguous are copied. `backward` computes the gradients: its arguments are
+        those of this nest by name (of an output, its result), `dY` for the gradient of an output `Y`, which it reads,
+        and `dX` for that of an input `X`, which it writes, or adds to from 0 on. Only CPU tensors are taken.
+
+        Raises:
+            ArgumentError: the name is no `namespace::name`, or PyTorch is not installed.
+            SpecError: `backward` is no nest or kernel, or has other arguments.
+        """
+        from poly.torch_op import operator, registered
+
+        return registered(name, operator(self), None if backward is None else operator(backward))
+
     def write_header(
         self,
         path: str | Path,

@@ -70,9 +70,8 @@ def as_array(name: str, value: Any) -> AnyArray:
         return np.from_dlpack(value) if hasattr(type(value), "__dlpack__") else np.asarray(value)
     except Exception as error:  # an object's own protocol may raise anything
         wanted = "an array, a number, or an object that shares its memory by DLPack or the buffer protocol"
-        raise ArgumentError(
-            f"einsum: {name} is of type {type(value).__name__}; expected {wanted} ({error})."
-        ) from error
+        problem = f"{name} is of type {type(value).__name__}; expected {wanted} ({error})"
+        raise ArgumentError(f"einsum: {problem}.") from error
 
 
 def common_type(dtypes: Sequence[np.dtype[Any]], dtype: DType | None) -> DType:

@@ -14,6 +14,7 @@ from benchmarks.contender import Contender
 from benchmarks.peers.cblas import CBlas, entry_points
 from benchmarks.problems.contraction import ContractionProblem
 from benchmarks.problems.matmul import Matmul
+from benchmarks.problems.reductions import BY_NUMPY, ReductionProblem
 from poly.timing.benchmark import python_timed
 
 NAMES = (("int64_t", "scipy_", "64_"), ("int64_t", "", "64_"), ("int", "scipy_", ""), ("int", "", ""))
@@ -29,7 +30,7 @@ class OpenBlas:
 
 
 class Numpy:
-    """Products by OpenBLAS, contractions by `numpy.einsum(optimize=True)`."""
+    """Products by OpenBLAS, contractions by `numpy.einsum(optimize=True)`, reductions by NumPy's functions."""
 
     name = "numpy"
 
@@ -50,6 +51,9 @@ class Numpy:
                 run = python_timed(lambda: np.einsum(problem.subscripts, first, second, out=output, optimize=True))
                 config = "einsum(optimize=True)" + (f" on {found.config}" if found else "")
                 return Contender(self.name, np.__version__, config, run, lambda: output, in_c=False)
+            case ReductionProblem(name=name):
+                work = functools.partial(BY_NUMPY[name], *arrays[: problem.written[0]])
+                return Contender(self.name, np.__version__, name, python_timed(work), work, in_c=False)
         return None
 
 

@@ -18,6 +18,7 @@ from benchmarks.peers.printed import printed
 from benchmarks.problems.contraction import ContractionProblem
 from benchmarks.problems.convolution import Convolution
 from benchmarks.problems.matmul import Matmul
+from benchmarks.problems.reductions import ReductionProblem, by_torch
 from poly.timing.benchmark import python_timed
 
 MKL_HEAD = re.compile(
@@ -71,6 +72,11 @@ class Torch(Packaged):
                 config = f"conv2d, {layout_name}, {onednn_kernels(convolve)}"
                 result = convolution_result(problem, arrays, convolve)
                 return Contender(self.name, torch.__version__, config, python_timed(convolve), result, False)
+            case ReductionProblem(name=name):
+                operands = [torch.from_numpy(x) for x in arrays[: problem.written[0]]]
+                reduce = functools.partial(by_torch(torch, name), *operands)
+                run = python_timed(reduce)
+                return Contender(self.name, torch.__version__, name, run, lambda: reduce().numpy(), False)
         return None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 
 from benchmarks.case import Case
-from benchmarks.workloads import bandwidth, cold, conv2d, einsum, gemm, stencil
+from benchmarks.workloads import bandwidth, cold, conv2d, einsum, gemm, reductions, stencil
 from microkernels.dtypes import DTYPES, DType
 
 WORKLOADS: Mapping[str, Callable[[DType], Iterator[Case]]] = {
@@ -14,6 +14,7 @@ WORKLOADS: Mapping[str, Callable[[DType], Iterator[Case]]] = {
     "conv2d": conv2d.cases,
     "stencil": stencil.cases,
     "bandwidth": bandwidth.cases,
+    "reductions": reductions.cases,
     "cold": cold.cases,
 }
 """The functions that yield a workload's cases, by its name."""

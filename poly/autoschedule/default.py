@@ -5,7 +5,8 @@
       for k:                      ->      …tiles, copies and the microkernel of the second statement
         C[i, j] += A[i, k] * B[k, j]
 
-Factorisations run in blocks, so that most of their work is a contraction. Other loops are interchanged for contiguous
+Factorisations run in blocks, so that most of their work is a contraction. What passes a large local on runs in blocks
+of rows together with what reads it. Other loops are interchanged for contiguous
 accesses, fused, parallelised, tiled over time steps, interleaved and vectorised, by every rule that applies, at its
 usual values. Each transformation is a step of a schedule and is checked. Where microkernels are expected to take longer
 than these rules without them, as for a contraction of three steps or a depthwise convolution, there are none.
@@ -22,9 +23,10 @@ from poly.autoschedule.rules.factorisations import usual_factorisation
 from poly.autoschedule.rules.form import Form, usual_parts
 from poly.autoschedule.rules.grain import in_groups
 from poly.autoschedule.rules.lanes import in_lanes
-from poly.autoschedule.rules.microkernels import contracted
+from poly.autoschedule.rules.microkernels import contracted, with_other_loops
 from poly.autoschedule.rules.orders import usual_order
 from poly.autoschedule.rules.register_tiles import register_tiles
+from poly.autoschedule.rules.row_blocks import row_blocked
 from poly.autoschedule.rules.sharing import usual_sharing
 from poly.autoschedule.rules.solves import usual_solve
 from poly.autoschedule.rules.time_tiles import usual_time_tiles
@@ -69,6 +71,11 @@ def _chosen(nest: Nest, target: Target) -> Form:
     if not made.steps:
         return usual_loops(nest, target)
     kernels, expected = Form.fixed(KERNELS, made), expectation(made, target)
+    blocked = row_blocked(nest, target)
+    if blocked is not None:
+        blocked = with_other_loops(blocked, target)
+        if expectation(blocked, target).seconds <= expected.seconds * NEARLY:
+            return Form.fixed(ROW_BLOCKS, blocked)
     if expected.seconds <= PLAIN_STEP * expected.least / target.threads:
         return kernels
     plain = usual_loops(nest, target)
@@ -77,6 +84,12 @@ def _chosen(nest: Nest, target: Target) -> Form:
 
 KERNELS = (("microkernels", "by the model"),)
 """The traits of a default schedule with microkernels; the forms in rules/microkernels.py leave its sizes open."""
+
+ROW_BLOCKS = (("microkernels", "in common blocks of rows"),)
+"""The same of contractions that run block by block with what stands before and behind them."""
+
+NEARLY = 1.01
+"""How much longer a schedule may be expected to take that needs less memory: the model's times are no more exact."""
 
 PLAIN_STEP = 2 * LOAD
 """The least time of a multiply-add of whole vectors in plain loops, which load its operands, in multiply-adds."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from microkernels.opencl_isa import DeviceISA, is_gpu
-from poly.autoschedule.default import KERNELS, default_form
+from poly.autoschedule.default import KERNELS, ROW_BLOCKS, default_form
 from poly.autoschedule.loop_structures import loop_structures
 from poly.autoschedule.rules.form import always, with_known_sizes
 from poly.autoschedule.rules.gpu.contraction import group_structure
@@ -66,8 +66,14 @@ def derive(nest: Nest, target: Target, coarse: bool = False) -> Space:
 def _cpu_family(nest: Nest, target: Target, coarse: bool) -> Family:
     """The tilings of a contraction, or the forms of loops; both where the default schedule prefers loops without it."""
     tilings = contraction_family(nest, target, coarse)
-    if tilings is not None and default_form(nest, target).traits == KERNELS:
-        return tilings
+    if tilings is not None:
+        default = default_form(nest, target)
+        if default.traits == KERNELS:
+            return tilings
+        if default.traits == ROW_BLOCKS:
+            structures = (default.structure(target, {}), *tilings.structures)
+            steady = tuple(replace(point, structure=point.structure + 1) for point in tilings.steady)
+            return Family(structures, Point(0, default.at()), steady)
     loops = loop_structures(nest, target)
     return replace(loops, structures=(*loops.structures, *tilings.structures)) if tilings else loops
 

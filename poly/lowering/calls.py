@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import islpy as isl
 
@@ -19,11 +20,14 @@ from microkernels.kernel import LEVELS
 from poly.analysis.contraction import Contraction, exchange, formed
 from poly.ir.coordinates import Coordinates
 from poly.ir.instances import Instances
-from poly.ir.layout import offset
-from poly.ir.nest import Nest, Statement
+from poly.ir.layout import offset, strides
+from poly.ir.nest import Array, Nest, Statement
 from poly.ir.tree import Band, Micro, walk
 from poly.ir.tree import Node as TreeNode
 from poly.lowering.ctext import value
+
+Loops = tuple[tuple[str, isl.PwAff], ...]
+"""Names of loops around a statement, with their functions of its iterators, outermost first."""
 
 Level = tuple[Int, Int, Int]
 """A loop of a reduction: its count, and its strides in two arrays."""
@@ -123,14 +127,45 @@ class Operand:
         return self.offset.part(frozenset({loop, *atoms}))
 
 
-def operand(nest: Nest, access: Load, coordinates: Coordinates) -> Operand:
-    """The addressing of an access."""
+@dataclass(frozen=True)
+class MemoryPart:
+    """The part of an array that has memory while the `depth` outer loops are fixed: a box with the array's strides.
+
+    `starts` has its first index in each dimension, as a function of these loops, or None for 0.
+    """
+
+    depth: int
+    starts: tuple[isl.PwAff | None, ...]
+    extents: tuple[Int, ...]
+
+    def moved(self, op: Operand, array: Array, loops: Sequence[str]) -> Operand:
+        """An operand in this memory; `loops` are the names of the loops around."""
+        names = loops[: self.depth]
+        starts = [value(start, names) if start is not None else Linear() for start in self.starts]
+        first = sum((s * stride for s, stride in zip(starts, strides(array), strict=True)), start=Linear())
+        places = ((index - s, n) for (index, _), s, n in zip(op.places, starts, self.extents, strict=True))
+        return replace(op, offset=op.offset - first, places=tuple(places))
+
+
+MemoryParts = Mapping[str, MemoryPart]
+"""The parts of arrays that have memory, by the arrays' names; all other arrays have it as a whole."""
+WHOLE: MemoryParts = MappingProxyType({})
+
+
+def operand(
+    nest: Nest, access: Load, coordinates: Coordinates, parts: MemoryParts = WHOLE, loops: Loops = ()
+) -> Operand:
+    """The addressing of an access, in the part of the array that has memory in an iteration of the loops around."""
     array = nest.array(access.array)
     sizes = {size: c_name(size) for size in (*nest.sizes, *filter(str.isidentifier, map(str, array.strides or ())))}
     names = {size: Linear.name(name) for size, name in sizes.items()}
     indices = (index.substitute(coordinates.iterators).substitute(names) for index in access.indices)
     places = tuple(zip(indices, array.shape, strict=True))
-    return Operand(c_name(array.name), offset(array, access, coordinates.iterators).renamed(sizes), coordinates, places)
+    found = Operand(
+        c_name(array.name), offset(array, access, coordinates.iterators).renamed(sizes), coordinates, places
+    )
+    part = parts.get(array.name)
+    return part.moved(found, array, [name for name, _ in loops]) if part else found
 
 
 def absorbed(nest: Nest, micro: Micro) -> Contraction:

@@ -25,7 +25,7 @@ from poly.ir.nest import Nest, Statement
 from poly.ir.sets import for_any_sizes
 from poly.ir.tree import Band, Copy, Leaf, Micro, Node, Sequence, children, map_absorbed, mapped, statements, walk
 from poly.lowering.box_copy import reading_kernels
-from poly.lowering.calls import Panel, RoutineCall
+from poly.lowering.calls import WHOLE, MemoryParts, Panel, RoutineCall
 from poly.lowering.micro_call import kernel_call
 from poly.lowering.panel_copy import panel_copy
 
@@ -43,6 +43,7 @@ class Expansion:
     workspaces: list[Workspace] = field(default_factory=list)
     calls: list[RoutineCall] = field(default_factory=list)
     marks: dict[str, LoopMark] = field(default_factory=dict)
+    parts: MemoryParts = field(default_factory=dict)
     ahead: str | None = None
     """An array whose panels are the same, whatever the values of open sizes."""
     initials: dict[str, str] = field(default_factory=dict)
@@ -64,13 +65,20 @@ class _Path:
         return tuple((band.name, band.function(statement)) for band in self.bands)
 
 
-def expand(nest: Nest, tree: Node, target: ISA, texts: Texts = NO_TEXTS, ahead: str | None = None) -> Expansion:
+def expand(
+    nest: Nest,
+    tree: Node,
+    target: ISA,
+    texts: Texts = NO_TEXTS,
+    parts: MemoryParts = WHOLE,
+    ahead: str | None = None,
+) -> Expansion:
     """The tree with every copy and microkernel turned into a statement.
 
-    `texts` has the domains and bodies of leaves that are not statements of the nest. The panels of the array `ahead`
-    are filled for all values of open sizes.
+    `texts` has the domains and bodies of leaves that are not statements of the nest, `parts` those of arrays that have
+    memory. The panels of the array `ahead` are filled for all values of open sizes.
     """
-    expansion = Expansion(tree, ahead=ahead)
+    expansion = Expansion(tree, parts=parts, ahead=ahead)
     for name, (domain, printed) in texts.items():
         expansion.domains[name], expansion.statements[name] = domain, printed
     micros = [n for n in walk(tree) if isinstance(n, Micro)]
@@ -144,7 +152,7 @@ def _band(nest: Nest, band: Band, target: ISA, path: _Path, out: Expansion) -> N
 
 
 def _micro(nest: Nest, node: Micro, target: ISA, path: _Path, out: Expansion) -> Node:
-    call = kernel_call(nest, node, target, path.loops(node.statement), path.panels)
+    call = kernel_call(nest, node, target, path.loops(node.statement), path.panels, out.parts)
     name = f"{node.statement}_tile"
     out.domains[name] = call.domain
     out.statements[name] = PrintedStatement(call.iterators, replace(call.body, comment=_done_by(node)))
@@ -171,7 +179,7 @@ def _pack(nest: Nest, node: Copy, target: ISA, path: _Path, out: Expansion) -> N
     micro = reading_kernels(nest, node)[0]
     between = _bands_to(node.body, micro)
     loops_around = path.loops(micro.statement)
-    copy = panel_copy(nest, node, micro, target, loops_around, between, path.is_parallel, out.workspaces)
+    copy = panel_copy(nest, node, micro, target, loops_around, between, path.is_parallel, out.workspaces, out.parts)
     if node.array == out.ahead:
         copy = replace(copy, call=replace(copy.call, domain=for_any_sizes(copy.call.domain)))
     out.domains[copy.call.name] = copy.call.domain

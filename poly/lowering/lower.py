@@ -92,7 +92,7 @@ def _lowered(
     boxed = with_items(copied, isa)
     if not expanded:
         boxed = with_storage(boxed, copied.nest)
-    expansion = expand(boxed.nest, boxed.tree, isa, boxed.texts, ahead)
+    expansion = expand(boxed.nest, boxed.tree, isa, boxed.texts, boxed.parts, ahead)
     loops = scan(expansion.domains, expansion.tree, nest.context, _marks(expansion, conditions))
     prove(loops, nest, conditions)
     variables = frozenset(buffer.name for buffer in boxed.buffers if buffer.variable)

@@ -23,6 +23,7 @@ from poly.ir.nest import Nest, Statement
 from poly.ir.tree import Band, Micro
 from poly.lowering.address_spaces import word
 from poly.lowering.calls import (
+    MemoryParts,
     Panel,
     RoutineCall,
     along,
@@ -49,6 +50,7 @@ def kernel_call(
     isa: ISA,
     loops: tuple[tuple[str, isl.PwAff], ...],
     panels: Mapping[tuple[str, str], Panel],
+    parts: MemoryParts,
 ) -> RoutineCall:
     """The statement that computes all iterations inside the loops around the microkernel by one call.
 
@@ -62,7 +64,7 @@ def kernel_call(
         )
     left, right = (panels.get((node.statement, role)) for role in ("left", "right"))
     packed: tuple[tuple[Side, Panel | None], ...] = (("left", left), ("right", right))
-    tile = tile_of(nest, node, loops, {side: panel.depth for side, panel in packed if panel})
+    tile = tile_of(nest, node, loops, {side: panel.depth for side, panel in packed if panel}, parts)
     match kernel:
         case MatrixVector():
             return vector_call(tile, kernel)

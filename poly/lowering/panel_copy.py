@@ -31,7 +31,10 @@ from poly.ir.tree import Band, Copy, Micro
 from poly.lowering.address_spaces import panel_space
 from poly.lowering.calls import (
     UNUSED,
+    WHOLE,
     Level,
+    Loops,
+    MemoryParts,
     Operand,
     Panel,
     RoutineCall,
@@ -48,7 +51,7 @@ from poly.lowering.calls import (
 )
 from poly.lowering.corners import operand_checks, panel_check
 from poly.lowering.ctext import value
-from poly.lowering.ragged import Loops, ranges
+from poly.lowering.ragged import ranges
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,7 @@ def panel_copy(
     between: tuple[Band, ...],
     private: bool,
     workspaces: Sequence[Workspace],
+    parts: MemoryParts,
 ) -> PanelCopy:
     """The copy of one operand of the microkernel `micro`, made inside the loops `outer`.
 
@@ -78,7 +82,7 @@ def panel_copy(
     The buffer's name differs from those of arrays, sizes, loops, and the other `workspaces`. Raises ScheduleError if
     the loops don't determine the statement's iterators.
     """
-    source = _source(nest, node, micro, outer, between)
+    source = _source(nest, node, micro, outer, between, parts)
     statement, numbering = source.statement, source.numbering
     turned, beside = _along_panels(source), _side_by_side(source, outer, isa)
     counting = (beside if beside and b.name == beside.name else b for b in numbering)
@@ -195,7 +199,9 @@ def role_of(nest: Nest, node: Copy, micro: Micro) -> Side:
     return role
 
 
-def _source(nest: Nest, node: Copy, micro: Micro, outer: Loops, between: tuple[Band, ...]) -> PanelSource:
+def _source(
+    nest: Nest, node: Copy, micro: Micro, outer: Loops, between: tuple[Band, ...], parts: MemoryParts = WHOLE
+) -> PanelSource:
     statement = nest.statement(micro.statement)
     contraction = absorbed(nest, micro)
     role = role_of(nest, node, micro)
@@ -213,7 +219,15 @@ def _source(nest: Nest, node: Copy, micro: Micro, outer: Loops, between: tuple[B
     used = iterators_of(statement, access) | _iterators_of_lanes(statement, lanes)
     numbering = tuple(b for b in between if involves(statement, b.function(statement.name), used))
     return PanelSource(
-        role, statement, operand(nest, access, coordinates), stored, kernel.dtype, width, lanes, micro.reduce, numbering
+        role,
+        statement,
+        operand(nest, access, coordinates, parts, outer),
+        stored,
+        kernel.dtype,
+        width,
+        lanes,
+        micro.reduce,
+        numbering,
     )
 
 

@@ -20,10 +20,7 @@ from microkernels.kernel import OuterProduct
 from poly.ir.instances import Instances
 from poly.ir.nest import Statement
 from poly.ir.tree import Band, Micro
-from poly.lowering.calls import inner_bands, involves
-
-Loops = tuple[tuple[str, isl.PwAff], ...]
-"""Names and functions of loops, outermost first."""
+from poly.lowering.calls import Loops, inner_bands, involves
 
 
 def is_whole(statement: Statement, node: Micro, loops: Loops) -> bool:

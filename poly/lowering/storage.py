@@ -46,6 +46,7 @@ from poly.ir.strides import accesses
 from poly.ir.tree import Band, Copy, Micro, Node, bands, mapped, walk
 from poly.ir.work_groups import width
 from poly.lowering import box
+from poly.lowering.calls import MemoryPart
 from poly.lowering.iterators import extended, on_all_extended
 from poly.lowering.mapping.partials import Shared
 
@@ -75,13 +76,14 @@ class Side:
 class Stored:
     """The storage of a local in each iteration of the loops `above`.
 
-    A side is None if the index has one value there.
+    A side is None if the index has one value there. `beside_kernels` tells that microkernels access it.
     """
 
     array: Array
     above: tuple[Band, ...]
     sides: tuple[Side | None, ...]
     variable: bool = False
+    beside_kernels: bool = False
 
     @property
     def extents(self) -> tuple[Int, ...]:
@@ -103,6 +105,12 @@ class Stored:
         shape = tuple(n for n, side in zip(self.array.shape, self.sides, strict=True) if side is not None)
         strides = tuple(product(self.extents[at + 1 :]) for at in range(len(self.extents)))
         return Buffer(name, dtype, shape, "local", layout=strides)
+
+    @property
+    def part(self) -> MemoryPart:
+        """The same for microkernels, which go on using the array's own strides."""
+        sides = [side for side in self.sides if side is not None]
+        return MemoryPart(len(self.above), tuple(side.start for side in sides), self.extents)
 
     @property
     def workspace(self) -> Workspace:
@@ -178,11 +186,14 @@ class _Places:
     def stored(self, array: Array) -> Stored | None:
         """The storage of a local; None if it stays as it is."""
         uses = self._uses(array.name)
-        if not uses or self._is_packed(array.name):
+        if not uses:
             return None
         around = _loops_around(uses)
         flows = self._flows(array.name, uses)
         within = tuple(takewhile(lambda band: _delays(flows, band) == (0, 0), around))
+        if self._beside_kernels(array.name):
+            above = tuple(takewhile(lambda band: not band.vectorize, within))
+            return None if self.items > 1 else _part(array, uses, above)
         sides = _sides(array, uses, within)
         if sides is None:
             return None
@@ -210,7 +221,7 @@ class _Places:
                 found.append(_Use(statement, own, self.paths[statement.name]))
         return found
 
-    def _is_packed(self, name: str) -> bool:
+    def _beside_kernels(self, name: str) -> bool:
         """Whether a microkernel or a copy for one accesses a local, by the strides of the whole array."""
         micros = [node.statement for node in walk(self.tree) if isinstance(node, Micro)]
         accessed = {load.array for micro in micros for load in accesses(self.nest.statement(micro))}
@@ -233,6 +244,23 @@ class _Places:
         return place.bytes is not None and place.bytes <= VARIABLE_BYTES
 
 
+def _part(array: Array, uses: Sequence[_Use], above: Sequence[Band]) -> Stored | None:
+    """The part of a local that an iteration of loops accesses, with the strides of the whole; None if that is no less.
+
+    In one dimension the part is a range of indices, in those before it a single index, in those behind it all.
+    """
+    accessed = _accessed(uses, above)
+    if accessed.is_empty():
+        return None
+    found = [box.side(_along(accessed, d), 0) for d in range(len(array.shape))]
+    single = len([*takewhile(lambda side: side[1].number == 1, found)])
+    starts = (start if at <= single else None for at, (start, _) in enumerate(found))
+    counts = (found[at][1] if at <= single else in_c(extent) for at, extent in enumerate(array.shape))
+    sides = tuple(Side(count, start) for count, start in zip(counts, starts, strict=True))
+    less = any(side.extent != in_c(extent) for side, extent in zip(sides, array.shape, strict=True))
+    return Stored(array, tuple(above), sides, beside_kernels=True) if less else None
+
+
 def _loops_around(uses: Sequence[_Use]) -> tuple[Band, ...]:
     """The loops around all uses: those in the common start of their paths."""
     first, *others = (use.path for use in uses)
@@ -246,12 +274,17 @@ def _loops_around(uses: Sequence[_Use]) -> tuple[Band, ...]:
 
 def _sides(array: Array, uses: Sequence[_Use], above: Sequence[Band]) -> tuple[Side | None, ...] | None:
     """The sides of the box around the elements that are accessed in one iteration of loops; None if there are none."""
-    accessed = reduce(isl.Map.union, (use.groups(above).reverse().apply_range(use.elements) for use in uses)).coalesce()
+    accessed = _accessed(uses, above)
     if accessed.is_empty():
         return None
     if accessed.is_single_valued():
         return (None,) * len(array.shape)
     return tuple(_side(_along(accessed, d), extent) for d, extent in enumerate(array.shape))
+
+
+def _accessed(uses: Sequence[_Use], above: Sequence[Band]) -> isl.Map:
+    """`{ store[loops] -> A[x, y] }`: the elements accessed in an iteration of loops."""
+    return reduce(isl.Map.union, (use.groups(above).reverse().apply_range(use.elements) for use in uses)).coalesce()
 
 
 def _side(accessed: isl.Map, extent: Affine) -> Side | None:
@@ -327,7 +360,8 @@ def _stored(shared: Shared, found: Sequence[Stored]) -> Shared:
     if not found:
         return shared
     storage = {stored.array.name: stored for stored in found}
-    changed = {s.name: _redirected(s, storage) for s in shared.nest.statements}
+    computed = {node.statement for node in walk(shared.tree) if isinstance(node, Micro)}
+    changed = {s.name: s if s.name in computed else _redirected(s, storage) for s in shared.nest.statements}
 
     def owned(node: Node) -> Node:
         made = mapped(node, owned)
@@ -340,6 +374,7 @@ def _stored(shared: Shared, found: Sequence[Stored]) -> Shared:
         shared,
         nest=replace(shared.nest, statements=tuple(changed.values())),
         tree=on_all_extended(owned(shared.tree), changed),
+        parts={name: stored.part for name, stored in storage.items() if stored.beside_kernels},
         buffers=(*shared.buffers, *(stored.buffer for stored in found)),
         workspaces=(*shared.workspaces, *(stored.workspace for stored in found if not stored.variable)),
     )

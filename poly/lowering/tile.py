@@ -19,9 +19,21 @@ from poly.ir.coordinates import solve
 from poly.ir.instances import Instances, coordinates, loop_values
 from poly.ir.nest import Array, Nest, Statement
 from poly.ir.tree import Band, Micro
-from poly.lowering.calls import Level, Operand, Panel, absorbed, inner_bands, involves, lows, operand, quotients
+from poly.lowering.calls import (
+    Level,
+    Loops,
+    MemoryParts,
+    Operand,
+    Panel,
+    absorbed,
+    inner_bands,
+    involves,
+    lows,
+    operand,
+    quotients,
+)
 from poly.lowering.ctext import constants, value
-from poly.lowering.ragged import Loops, each_row_of, is_ragged, is_whole, ranges
+from poly.lowering.ragged import each_row_of, is_ragged, is_whole, ranges
 
 
 @dataclass(frozen=True)
@@ -247,7 +259,7 @@ def _check_still(node: Micro, pairs: Iterable[tuple[Operand, Band | None]]) -> N
             )
 
 
-def tile_of(nest: Nest, node: Micro, loops: Loops, copied: Mapping[Side, int]) -> KernelTile:
+def tile_of(nest: Nest, node: Micro, loops: Loops, copied: Mapping[Side, int], parts: MemoryParts) -> KernelTile:
     """The tile of a microkernel below `loops`, which `checked_operands` has accepted."""
     statement = nest.statement(node.statement)
     contraction = absorbed(nest, node)
@@ -260,9 +272,9 @@ def tile_of(nest: Nest, node: Micro, loops: Loops, copied: Mapping[Side, int]) -
         statement,
         contraction,
         instances,
-        left=operand(nest, contraction.left, coordinates),
-        right=operand(nest, contraction.right, coordinates),
-        output=operand(nest, contraction.output, coordinates),
+        left=operand(nest, contraction.left, coordinates, parts, loops),
+        right=operand(nest, contraction.right, coordinates, parts, loops),
+        output=operand(nest, contraction.output, coordinates, parts, loops),
         target=nest.array(statement.target.array),
         ranges=ranges(statement, node, loops, copied),
         ragged=not is_whole(statement, node, loops),

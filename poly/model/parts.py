@@ -120,10 +120,12 @@ class Compute(Protocol):
 class ScheduleParts:
     """A schedule: its parts, and what it computes.
 
-    `copied` are the operands that are copies, which are dense; `sides` are those of register tiles.
+    `copied` are the operands that are copies, which are dense; `sides` are those of register tiles; `reused` has the
+    bytes of memory of locals, which is used again and again.
     """
 
     whole: LoopPart
     computed: tuple[Compute, ...]
     copied: frozenset[int] = frozenset()
     sides: Mapping[int, Side] = field(default_factory=dict)
+    reused: Mapping[int, float] = field(default_factory=dict)

@@ -14,6 +14,7 @@ from codegen.expr import Load
 from poly.ir.layout import strides
 from poly.ir.nest import Nest, Statement
 from poly.ir.paths import paths
+from poly.ir.strides import accesses
 from poly.ir.tree import Band, Copy, Micro, Node, children, statements, walk
 from poly.lowering.calls import untaken
 from poly.model.core import Target
@@ -86,7 +87,20 @@ class ScheduleModel:
         whole = LoopPart("", 1.0, self._whole.touched(0, sizes), below, copies)
         copied = frozenset(number for key, number in self._numbers.items() if key[1])
         tiled = (leaf for leaf, tiles in zip(self._leaves, computed, strict=True) if isinstance(tiles, TileCalls))
-        return ScheduleParts(whole, computed, copied, {n: side for leaf in tiled for n, side in self._sides(leaf)})
+        known = {n: side for leaf in tiled for n, side in self._sides(leaf)}
+        return ScheduleParts(whole, computed, copied, known, dict(self._reused(sizes)))
+
+    def _reused(self, sizes: Sizes) -> Iterator[tuple[int, float]]:
+        """The memory of each local: what it has in an iteration of the innermost loop around all of its uses."""
+        arrays = {number: str(key[0]) for key, number in self._numbers.items() if not key[1]}
+        for array in (array for array in self._made.nest.arrays if array.kind == "local"):
+            own = [number for number, name in arrays.items() if name == array.name]
+            users = {s.name for s in self._made.nest.statements if array.name in {load.array for load in accesses(s)}}
+            around = [one for one in _regions(self._whole) if users <= set(statements(one.node))]
+            if own and around:
+                depth = around[-1].depth + isinstance(around[-1].node, Band)
+                touched = around[-1].touched(depth, sizes)
+                yield from ((number, sum(touched[n].bytes for n in own if n in touched)) for number in own)
 
     def _served(self, statement: Statement, operands: Mapping[Side, Load]) -> dict[Load, int]:
         """The copy that serves each read of a statement, counted from 1: its microkernel's operands, or all reads."""
@@ -180,6 +194,13 @@ class ScheduleModel:
     def _is_summed(self, one: View) -> bool:
         """Whether a microkernel computes a statement."""
         return any(leaf.micro is not None for leaf in self._leaves if leaf.view is one)
+
+
+def _regions(part: TreePart) -> Iterator[TreePart]:
+    """A part and all below it, from the outermost inwards."""
+    yield part
+    for inner in part.below:
+        yield from _regions(inner)
 
 
 def _is_across(one: Accessed) -> bool:

@@ -36,7 +36,9 @@ class Traffic:
     def fetched(self, size: int, ways: int) -> Moved:
         """Bytes of each operand moved into and out of a cache of `size` bytes."""
         moved = self._moved(lambda operand, touched: self._held(operand, touched, size, ways), size * FULL, self._lines)
-        return {n: bytes * (2 if self._form.whole.touched[n].written else 1) for n, bytes in moved.items()}
+        stays = {n for n, memory in self._form.reused.items() if memory <= size * FULL / 2}
+        written = (n for n in moved if self._form.whole.touched[n].written)
+        return {**moved, **{n: 2 * moved[n] for n in written}, **dict.fromkeys(stays, 0.0)}
 
     def misses(self) -> tuple[Moved, Moved]:
         """TLB misses of each operand: those in the first level, and those of them that miss in the second, too."""

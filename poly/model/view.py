@@ -260,6 +260,6 @@ def extents(statement: Statement) -> dict[str, int]:
             continue
         first, last = low.to_python(), high.to_python()
         found[iterator] = last - first + 1
-        middle = domain.fix_val(isl.dim_type.set, position, isl.Val((first + last) // 2))
-        domain = domain if middle.is_empty() else middle
+        middle = domain.lower_bound_val(isl.dim_type.set, position, isl.Val((first + last) // 2))
+        domain = domain.fix_val(isl.dim_type.set, position, middle.dim_min_val(position))
     return found

@@ -19,7 +19,7 @@ from codegen.package import Routine, SelfTestSizes
 from microkernels.dtypes import DTYPES
 from poly.analysis.facts import delicate, drifts
 from poly.errors import SpecError
-from poly.frontends.c.declarations import CType, type_of
+from poly.frontends.c.declarations import type_of
 from poly.frontends.c.place import shown
 from poly.frontends.c.reader import Outlined, Outside
 from poly.ir.nest import Nest
@@ -47,9 +47,6 @@ LONGEST = 60.0
 """The most seconds of one call."""
 NOISE = 16
 """The tolerance, in multiples of what the loops make of a change in the last bits of their data."""
-NAMES = {
-    "f64": "double", "f32": "float", "i64": "long", "i32": "int", "i16": "short", "i8": "char", "u8": "unsigned char",
-}  # fmt: skip
 
 Values = Mapping[str, Array]
 
@@ -143,13 +140,9 @@ def _rank(found: Outside) -> int:
     return len(found.type.extents)
 
 
-def _kind(type_: CType) -> str:
-    return "unsigned " * type_.unsigned + NAMES[type_.dtype]
-
-
 def _taken(at: int, name: str, found: Outside) -> Iterator[str]:
     """C lines that take a variable from the caller's pointers."""
-    kind = _kind(found.type)
+    kind = found.type.in_c
     if not _rank(found):
         yield f"{'' if found.is_global else kind + ' '}{name} = *({kind} *)poly_given[{at}];"
     elif not found.is_global:
@@ -163,7 +156,7 @@ def _taken(at: int, name: str, found: Outside) -> Iterator[str]:
 
 def _given_back(at: int, name: str, found: Outside) -> Iterator[str]:
     if found.by_address:
-        yield f"*({_kind(found.type)} *)poly_given[{at}] = {name};"
+        yield f"*({found.type.in_c} *)poly_given[{at}] = {name};"
     elif _rank(found) and found.is_global and not found.type.pointer:
         yield f"__builtin_memcpy(poly_given[{at}], {name}, (size_t)poly_bytes[{at}]);"
 
@@ -187,11 +180,11 @@ def _local(node: c_ast.Decl, outline: Outlined, typedefs: Mapping[str, c_ast.Nod
     assert found is not None, "the region was read"
     if not found.extents:
         value = f" = {outline.constants[node.name]}" if node.name in outline.constants else ""
-        yield f"{_kind(found)} {node.name}{value};"
+        yield f"{found.in_c} {node.name}{value};"
     else:
         bytes_ = "*".join([f"(size_t)({shown(extent)})" for extent in found.extents if extent is not None])
-        memory = f"__builtin_malloc({bytes_}*sizeof({_kind(found)}))"
-        yield f"{_pointer(_kind(found), node.name, found.extents[1:])} = {memory};"
+        memory = f"__builtin_malloc({bytes_}*sizeof({found.in_c}))"
+        yield f"{_pointer(found.in_c, node.name, found.extents[1:])} = {memory};"
 
 
 def _local_arrays(outline: Outlined, typedefs: Mapping[str, c_ast.Node]) -> list[str]:

@@ -21,10 +21,9 @@ from poly.ir.instances import Instances, loop_values
 from poly.ir.nest import Nest, Statement
 from poly.ir.tree import Band, Copy, Micro, Node, Sequence, statements, walk
 from poly.lowering.box_copy import boxed_reads, reading_kernels
-from poly.lowering.calls import Operand, inner_bands, taken_bands
+from poly.lowering.calls import Loops, Operand, inner_bands, taken_bands
 from poly.lowering.ctext import constants
 from poly.lowering.panel_copy import role_of, same_steps
-from poly.lowering.ragged import Loops
 from poly.lowering.tile import checked_operands
 
 

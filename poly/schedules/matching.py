@@ -83,7 +83,8 @@ def _chosen(nest: Nest, tree: Node, kernel: str, statement: str | None) -> tuple
             return candidate, contraction
     what = f"{plain(statement)} is not" if statement else f"no statement of {nest.name} is"
     raise ScheduleError(
-        f"microkernel({plain(kernel)}): {what} a contraction, `C[…] += A[…] * B[…]` over arrays of one floating type."
+        f"microkernel({plain(kernel)}): {what} a contraction, `C[…] += A[…] * B[…]` "
+        "with sums of a floating type, to which A and B may be converted."
     )
 
 

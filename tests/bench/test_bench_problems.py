@@ -13,8 +13,9 @@ from benchmarks.problems.contraction import ContractionProblem
 from benchmarks.problems.convolution import Convolution
 from benchmarks.problems.loops import LoopsProblem
 from benchmarks.problems.matmul import Matmul
+from benchmarks.problems.reductions import ReductionProblem
 from benchmarks.runner import relative_error
-from benchmarks.workloads import WORKLOADS, nests
+from benchmarks.workloads import WORKLOADS, nests, reduction_nests
 from benchmarks.workloads.einsum import CONTRACTIONS, contraction
 from microkernels.dtypes import DTYPES, f64
 from poly import einsum
@@ -47,6 +48,15 @@ def test_the_expected_result_is_that_of_the_loops(name: str, problem: Any, sizes
     expected = problem.expected(arrays)
     untold = {size: value for size, value in sizes.items() if size == "T"}
     nests.make(name, f64).reference(*arrays, **untold)
+    assert relative_error(arrays[problem.written[0]], expected) < 1e-13
+
+
+@pytest.mark.parametrize("name", reduction_nests.NESTS)
+def test_the_expected_reduction_is_that_of_the_loops(name: str) -> None:
+    problem = ReductionProblem(name, 6, 8)
+    arrays = problem.arrays(f64)
+    expected = problem.expected(arrays)
+    reduction_nests.NESTS[name](f64).reference(*arrays)
     assert relative_error(arrays[problem.written[0]], expected) < 1e-13
 
 

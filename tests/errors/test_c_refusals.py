@@ -111,7 +111,7 @@ BODIES = {
         "4:10: `t` hides another `t`",
         "Rename one of them.",
     ),
-    "type": ("long double t = 0;\nx[0] = t;", "3:13: `long double t = 0` has a type that poly has not", "Use double"),
+    "type": ("long double t = 0;\nx[0] = t;", "3:13: `t` has a type that poly has not", "Use double"),
     "bound that changes": (
         "int m = n;\nfor (int i = 0; i < m; i++) { x[i] = 0; m = 3; }",
         "4:21: the value of `m` is not known here",
@@ -133,7 +133,7 @@ FILES = {
     "no end": ("void f(double x[3]) {\n#pragma scop\nx[0] = 1;\n}", "<C>:2:9: `#pragma scop` has no end in its block"),
     "no start": ("void f(double x[3]) {\nx[0] = 1;\n#pragma endscop\n}", "<C>:3:9: `#pragma endscop` ends no scop"),
     "aliases": ("void f(double *x, double *y) {\nx[0] = y[0];\n}", "<C>:1:15: `x` may point into `y`"),
-    "pointers": ("void f(double **x) { x[0][0] = 1; }", "<C>:1:16: `x` has a type that poly has not"),
+    "pointers": ("void f(double **x) { x[0][0] = 1; }", "<C>:1:16: the rows of `x` are pointers, which may point to"),
     "unsigned data": ("void f(unsigned x[3]) { x[0] = 1; }", "<C>:1:17: `x` holds unsigned data, which wraps around"),
     "extent": (
         "void f(int n, int m, double *x) { for (int i = 0; i < n; i++) x[i] = 1; x[m] = 0; }",
@@ -157,6 +157,36 @@ FILES = {
 def test_a_text_that_has_no_nest_is_refused(case: str) -> None:
     text, sentence = FILES[case]
     assert refused(text).startswith(sentence)
+
+
+CALLS = {
+    "recursion": (
+        "void g(int *x) { g(x); } void f(int x[3]) { g(x); }",
+        "<C>:1:18: `g(x)` is called for its side effects",
+    ),
+    "early return": (
+        "void g(int n, int *x) { if (n > 3) return; x[0] = 1; } void f(int n, int x[3]) { g(n, x); }",
+        "<C>:1:82: `g(n, x)` is called for its side effects",
+    ),
+    "moving pointer": (
+        "void g(int *x) { *x++ = 1; } void f(int x[3]) { g(x); }",
+        "<C>:1:49: `g(x)` is called for its side effects",
+    ),
+    "another variable of that name": (
+        "int x = 2; void g(int *y) { y[0] = x; } void f(int x[3]) { g(x); }",
+        "<C>:1:60: `g(x)` is called for its side effects",
+    ),
+    "state": (
+        "void g(int *y) { static int s = 2; y[0] = s; } void f(int x[3]) { g(x); }",
+        "<C>:1:67: `g(x)` is called for its side effects",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CALLS)
+def test_a_call_of_a_function_that_can_not_stand_in_its_place_is_refused(case: str) -> None:
+    text, sentence = CALLS[case]
+    assert refused(text, function="f").startswith(sentence)
 
 
 def test_a_function_that_does_not_exist_is_refused() -> None:

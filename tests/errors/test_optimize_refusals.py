@@ -65,6 +65,14 @@ STAYS = {
         "5:9: `#pragma scop` has no end in its block",
     ),
     "outside": ("#pragma scop\nint a;\n", "1:9: `#pragma scop` stands outside of functions"),
+    "rows": (
+        scop(LOOP + "x[i] = rows[i][0];").replace("int i = 0;", "int i = 0; double **rows = 0;"),
+        "3:24: the rows of `rows` are pointers, which may point to the same place",
+    ),
+    "size behind a pointer": (
+        scop("for (i = 0; i < *p; i++) x[i] = 1;").replace("int i = 0;", "int i = 0; int *p = (int *)x;"),
+        "5:18: `*p` is data: a subscript",
+    ),
     "directive": (scop("#ifdef FAST\n" + LOOP + "x[i] = 1;\n#endif"), "4:9: a directive stands in the scop"),
     "parallel": (scop("#pragma omp parallel for\n" + LOOP + "x[i] = 1;"), "5:9: `#pragma omp parallel for` stands in"),
     "shared line": (scop(LOOP + "x[i] = 1;").replace("scop\n", "scop \\\n", 1), "4:9: the pragmas of this scop"),

@@ -184,6 +184,7 @@ def functions(folder: Path) -> list[Door]:
         Door("kernel.workspace", kernel().workspace, (), {"threads": 1, **SIZES}),
         Door("kernel.arguments", kernel().arguments, tuple(operands()), {"threads": 1}),
         Door("kernel.prepack", kernel().prepack, ("B", operands()[1])),
+        Door("kernel.torch_op", small().torch_op, ("own::two",), {"backward": None}),
         Door("machine.cache", poly.machine().cache, (1,)),
         Door("machine.share", poly.machine().share, (poly.machine().caches[0],)),
     ]

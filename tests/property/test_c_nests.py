@@ -237,6 +237,29 @@ SOURCES = {
             }
             for (size_t i = 1; i + 1 < n; i++) in[i - 1] = in[i + 1] - in[n - 1 - i];
         }""",
+    "calls": """
+        static double square(double v) { return v * v; }
+        static void axpy(int n, float s, const double *x, double *y) {
+            for (int i = 0; i < n; i++) y[i] += s * x[i];
+            return;
+        }
+        static void scaled(int n, double *a, const double *b, double s) {
+            double t = square(s) / 7;
+            if (n > 2) axpy(n - 1, t, b + 1, &a[0]);
+            s = a[0];
+            a[1] += s;
+        }
+        static void down(int n, int m, int j, double A[n][m]) {
+            for (int i = 1; i < n; i++) A[i][j] += A[i - 1][j] / 3;
+        }
+        void calls(int n, int m, double A[n][m], double B[m][m], double x[n]) {
+            #pragma scop
+            double n_2 = 2;
+            for (int i = 0; i < m; i++) scaled(m, A[i], &B[i][0], 0.1 * i);
+            for (int j = 0; j < m; j++) { down(n, m, j, A); down(m, m, j, B); }
+            for (int i = 0; i < n; i++) if (i > 2) x[i] += n_2; else axpy(1, 0.1, &A[i][1], x + i);
+            #pragma endscop
+        }""",
     "flat": """
         #include <math.h>
         #include <stddef.h>

@@ -105,7 +105,7 @@ def test_threads_share_the_tiles(nest: Nest) -> None:
     kernel = gemm(PORTABLE, f64, 4, 2)
     made = factorised(nest, PORTABLE, Blocks(8, kernel))
     assert made is not None
-    shared = parallelized(made)
+    shared = parallelized(made, 2)
     assert any(step.name == "parallel" for step in shared.steps)
     check(nest, vectorized(shared), 43, threads=2)
 

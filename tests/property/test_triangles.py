@@ -21,6 +21,9 @@ SYRK = Triangular((97, 97, 64), (LOWER, FREE, FREE), "ikj", first="scaled", same
 COVARIANCE = Triangular((131, 131, 47), (UPPER, FREE, FREE), transposed="A", first="zeroed", same=True)
 TRIANGLE_TIMES_MATRIX = Triangular((40, 81, 40), (FREE, LOWER, FREE))
 APART = Triangular((97, 97, 64), (STRICT, FREE, FREE), first="scaled")
+SUMS_UP_TO = Triangular((97, 81, 97), (FREE, LOWER, FREE), first="zeroed")
+SUMS_FROM = Triangular((97, 81, 97), (FREE, UPPER, FREE), first="scaled")
+SUMS_ACROSS = Triangular((50, 131, 131), (FREE, FREE, STRICT), first="zeroed")
 STRIDED = Triangular((70, 70, 50), (LOWER, FREE, FREE), same=True, apart=2)
 
 
@@ -29,6 +32,7 @@ STRIDED = Triangular((70, 70, 50), (LOWER, FREE, FREE), same=True, apart=2)
 @example(COVARIANCE, False, 1)
 @example(TRIANGLE_TIMES_MATRIX, True, 1)
 @example(STRIDED, True, 1)
+@example(SUMS_FROM, True, 2)
 @given(triangular("ij ij ik jk ij+ik ij+ik+jk"), st.booleans(), st.sampled_from([1, 2]))
 def test_any_part(product: Triangular, known: bool, threads: int) -> None:
     kernel = poly.compile(product.nest, sizes=product.sizes if known else {}, threads=threads)
@@ -36,7 +40,11 @@ def test_any_part(product: Triangular, known: bool, threads: int) -> None:
 
 
 @pytest.mark.parametrize("target", ["c:avx512", "c:avx2", "c:portable"])
-@pytest.mark.parametrize("product", [SYRK, COVARIANCE, APART], ids=["syrk", "covariance", "apart"])
+@pytest.mark.parametrize(
+    "product",
+    [SYRK, COVARIANCE, APART, SUMS_UP_TO, SUMS_FROM, SUMS_ACROSS],
+    ids=["syrk", "covariance", "apart", "sums up to", "sums from", "sums across"],
+)
 def test_they_go_to_a_microkernel(product: Triangular, target: str) -> None:
     need_isa(target.removeprefix("c:"))
     kernel = poly.compile(product.nest, sizes=product.sizes, target=target, threads=1)

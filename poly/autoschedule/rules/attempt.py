@@ -12,7 +12,7 @@ from poly.ir.work_groups import misfit
 from poly.lowering.mapping.legality import conflict
 from poly.schedules.makeable import check_makeable
 from poly.schedules.schedule import Schedule
-from poly.schedules.steps import Step
+from poly.schedules.steps import Part, Step
 
 
 def attempt(schedule: Schedule, steps: Iterable[Step]) -> Schedule | None:
@@ -45,7 +45,7 @@ def applied(schedule: Schedule, steps: Iterable[Step]) -> Schedule:
     Raises:
         ScheduleError: a step does not fit the loops.
     """
-    tree, added = schedule.tree, tuple(steps)
+    nest, tree, added = schedule.nest, schedule.tree, tuple(steps)
     for step in added:
-        tree = step.apply(schedule.nest, tree)
-    return Schedule(schedule.nest, (*schedule.steps, *added), tree)
+        nest, tree = step.parted(nest, tree) if isinstance(step, Part) else (nest, step.apply(nest, tree))
+    return Schedule(nest, (*schedule.steps, *added), tree)

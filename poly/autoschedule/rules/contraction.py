@@ -35,11 +35,22 @@ RUN = 128
 
 
 def planned_steps(
-    r: Roles, dtype: DType, loops: Mapping[str, str], target: Target, initial: str | None, choice: Choice | None = None
+    r: Roles,
+    dtype: DType,
+    loops: Mapping[str, str],
+    target: Target,
+    initial: str | None,
+    choice: Choice | None = None,
+    taken: frozenset[str] = frozenset(),
 ) -> list[Step] | None:
-    """The steps for a contraction over a box; None without columns or a reduction. `choice` overrides the model's."""
+    """The steps for a contraction over a box; None without columns or a reduction.
+
+    `choice` overrides the model's. `taken` are names of loops over tiles that are there already.
+    """
     outline = outlined(r, dtype, target)
-    return Planner(outline, choice or Tilings(outline, target).usual, loops, initial).steps() if outline else None
+    if outline is None:
+        return None
+    return Planner(outline, choice or Tilings(outline, target).usual, loops, initial, taken).steps()
 
 
 @dataclass(frozen=True)
@@ -138,6 +149,7 @@ class Planner:
     choice: Choice
     loops: Mapping[str, str]
     initial: str | None
+    taken: frozenset[str] = frozenset()
 
     @property
     def work(self) -> ContractionView:
@@ -208,7 +220,8 @@ class Planner:
             for size in sizes:
                 if size is not None:
                     steps.append(Split(((loop, size),)))
-                    cuts[role].append(f"{loop}_tile{len(cuts[role]) + 1}" if cuts[role] else f"{loop}_tile")
+                    number = len(cuts[role]) + 1 + (f"{loop}_tile" in self.taken)
+                    cuts[role].append(f"{loop}_tile{number}" if number > 1 else f"{loop}_tile")
         return steps, cuts
 
     def _turned(self) -> Axis | None:

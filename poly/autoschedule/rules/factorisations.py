@@ -96,7 +96,7 @@ def usual_factorisation(nest: Nest, target: Target, loops: Form) -> Form | None:
         made = factorised(nest, target.isa)
     if made is None:
         return None
-    finished = vectorized(parallelized(made) if target.threads > 1 else made)
+    finished = vectorized(parallelized(made, target.threads) if target.threads > 1 else made)
     if _computation(finished, target) * GAIN > _computation(loops.tried, target):
         return None
     return Form.fixed((("factorisation", "by blocks"),), finished)

@@ -27,7 +27,7 @@ from poly.autoschedule.rules.lanes import in_lanes
 from poly.autoschedule.rules.matrix_vector import StreamedProduct, matrix_vector_steps, streamed
 from poly.autoschedule.rules.non_rectangular import NonRectangular, inner_box, non_rectangular_steps
 from poly.autoschedule.rules.sharing import parallelized_beside_kernels
-from poly.autoschedule.rules.triangles import triangle_steps
+from poly.autoschedule.rules.triangles import slanted_sum_steps, triangle_steps
 from poly.autoschedule.spaces.space import Family
 from poly.ir.nest import Nest, Statement
 from poly.model import Choice
@@ -55,10 +55,10 @@ def contracted(nest: Nest, target: Target, choices: Mapping[str, Choice] | None 
 
 def _contracted(nest: Nest, target: Target, steps_of: StepsOf) -> Schedule:
     made = each_contraction(nest, steps_of)
-    return _with_other_loops(made, target) if made.steps else made
+    return with_other_loops(made, target) if made.steps else made
 
 
-def _with_other_loops(made: Schedule, target: Target) -> Schedule:
+def with_other_loops(made: Schedule, target: Target) -> Schedule:
     """The schedule with the other loops contiguous, fused, in blocks of lines, shared by threads, and vectorised."""
     joined = blocked(fused(contiguous(made)))
     shared = parallelized_beside_kernels(joined) if target.threads > 1 else joined
@@ -92,7 +92,8 @@ def _steps_or_reason(
         return f"it converts {converts} while packing, and its loops are no box"
     if r is None:
         inner = non_rectangular_steps(nest, statement, loops, target)
-        triangle = inner or triangle_steps(nest, statement, dtype, loops, target, initial)
+        sums = inner or slanted_sum_steps(nest, statement, dtype, loops, target)
+        triangle = sums or triangle_steps(nest, statement, dtype, loops, target, initial)
         return triangle or "its loops are no box, and neither a box in them nor the box around them is one for a tile"
     streams = matrix_vector_steps(r, loops, target, initial) if choice is None and not (r.rows or converts) else None
     planned = streams or planned_steps(r, dtype, loops, target, initial, choice)

@@ -3,7 +3,9 @@
 for i:                              for i:  # parallel
   for j: B[i, j] = f(A[i, j])  ->     for j: B[i, j] = f(A[i, j])
 
-On each path of the tree, it is the outermost loop that may be parallel and has enough work for several threads.
+On each path of the tree, it is the outermost loop that may be parallel and has enough work for several threads. A loop
+of one iteration is none. If its iterations do not divide evenly, as three images among eight threads, it is a loop
+directly inside, where what that saves is more than waking the threads more often costs.
 """
 
 from __future__ import annotations
@@ -35,13 +37,14 @@ def sharings(form: Form, threads: int) -> Iterator[Form]:
     yield usual
     chain = heaviest(form.tried) if shared else None
     for band in chain.bands[:-1] if chain else ():
-        if band.name not in shared and is_parallel(form.tried.nest, form.tried.tree, band.name):
+        several = extent(form.tried.nest, band) != 1
+        if several and band.name not in shared and is_parallel(form.tried.nest, form.tried.tree, band.name):
             yield _with(form, form.tried.apply([Parallel(band.name)]))
 
 
 def usual_sharing(form: Form, threads: int) -> Form:
     """The form with the outermost suitable loops made parallel, if there are several threads."""
-    return _with(form, parallelized(form.tried)) if threads > 1 else form
+    return _with(form, parallelized(form.tried, threads)) if threads > 1 else form
 
 
 def _with(form: Form, made: Schedule) -> Form:
@@ -53,30 +56,55 @@ def parallel_loops(made: Schedule) -> tuple[str, ...]:
     return tuple(band.name for band in bands(made.tree) if band.parallel)
 
 
-def parallelized(schedule: Schedule) -> Schedule:
-    """The schedule with the outermost suitable loop on each path made parallel."""
-    return _parallelized(schedule, schedule.tree, WORTH)
+def parallelized(schedule: Schedule, threads: int) -> Schedule:
+    """The schedule with the most suitable loop on each path made parallel, for several threads."""
+    return _parallelized(schedule, schedule.tree, WORTH, threads)
 
 
 def parallelized_beside_kernels(schedule: Schedule) -> Schedule:
     """The same for the loops without a microkernel: the plan of one says what its threads share."""
     for part in parts(schedule.tree):
         if not has_kernel(part):
-            schedule = _parallelized(schedule, part, WORTH)
+            schedule = _parallelized(schedule, part, WORTH, 2)
     return schedule
 
 
-def _parallelized(schedule: Schedule, node: Node, guess: int) -> Schedule:
+def _parallelized(schedule: Schedule, node: Node, guess: int, threads: int) -> Schedule:
     """The same below a node; `guess` is the extent of loops of unknown size."""
     if isinstance(node, Sequence):
         for child in node.children:
-            schedule = _parallelized(schedule, child, guess)
+            schedule = _parallelized(schedule, child, guess, threads)
         return schedule
     if not isinstance(node, Band):
         return schedule
-    if lacking_work(schedule.nest, node, guess) is None and is_parallel(schedule.nest, schedule.tree, node.name):
-        return applied(schedule, [Parallel(node.name)])
-    return _parallelized(schedule, node.body, INNER_GUESS)
+    shared = _shared(schedule, node, guess, threads)
+    if shared is not None:
+        return applied(schedule, [Parallel(shared.name)])
+    below = guess if extent(schedule.nest, node) == 1 else INNER_GUESS
+    return _parallelized(schedule, node.body, below, threads)
+
+
+def _shared(schedule: Schedule, band: Band, guess: int, threads: int) -> Band | None:
+    """The loop to share, out of one and of those directly inside; None if the first is not suitable.
+
+    The share of the busiest thread, and what it takes to wake all for each run, decide: both count in instances.
+    """
+    nest, tree = schedule.nest, schedule.tree
+    work, runs = _work(nest, band, guess), 1
+    best: tuple[float, Band] | None = None
+    inner: Node = band
+    while isinstance(inner, Band):
+        known = extent(nest, inner)
+        busiest = 1 / threads if known is None else -(-known // threads) / max(known, 1)
+        expected = work * busiest + runs * WORTH
+        better = best is None or expected < best[0]
+        if known != 1 and better and lacking_work(nest, inner, guess) is None and is_parallel(nest, tree, inner.name):
+            best = expected, inner
+        if best is None:
+            return None
+        runs *= INNER_GUESS if known is None else known
+        inner, guess = inner.body, INNER_GUESS
+    return best and best[1]
 
 
 def lacking_work(nest: Nest, band: Band, guess: int) -> int | None:

@@ -69,17 +69,17 @@ def solves(nest: Nest, target: Target) -> Iterator[Form]:
     """The blocked solve, sequential and parallel; nothing if there is no triangular update."""
     first = blocked_solve(nest, target.isa)
     if first is not None:
-        for parallel in (False, True) if target.threads > 1 else (False,):
-            yield _form(nest, target.isa, first, parallel)
+        for threads in dict.fromkeys((1, target.threads)):
+            yield _form(nest, target.isa, first, threads)
 
 
 def usual_solve(nest: Nest, target: Target) -> Form | None:
     """The blocked solve, parallel if there are several threads; None if there is no triangular update."""
     first = blocked_solve(nest, target.isa)
-    return _form(nest, target.isa, first, target.threads > 1) if first is not None else None
+    return _form(nest, target.isa, first, target.threads) if first is not None else None
 
 
-def _form(nest: Nest, isa: ISA, first: Schedule, parallel: bool) -> Form:
+def _form(nest: Nest, isa: ISA, first: Schedule, threads: int) -> Form:
     """The form of a solve; `first` has the usual sizes and no vectorised or parallel loops yet."""
     dtype = _updated(first)
     row, cuts = _loops(first)
@@ -87,7 +87,7 @@ def _form(nest: Nest, isa: ISA, first: Schedule, parallel: bool) -> Form:
     most = (extent(nest, find_loop(schedule(nest).tree, row)) or WHOLE) // 2
 
     def finished(made: Schedule) -> Schedule:
-        return vectorized(parallelized(made) if parallel else made)
+        return vectorized(parallelized(made, threads) if threads > 1 else made)
 
     def make(values: Values) -> Schedule | None:
         kernel = gemm(isa, dtype, values["rows"] or 1, values["vectors"] or 1)
@@ -95,7 +95,7 @@ def _form(nest: Nest, isa: ISA, first: Schedule, parallel: bool) -> Form:
         return made and finished(made)
 
     return Form(
-        (("solve", "by blocks"), ("parallel", "outermost" if parallel else "none")),
+        (("solve", "by blocks"), ("parallel", "outermost" if threads > 1 else "none")),
         make,
         finished(first),
         (*tile_knobs(WHOLE, WHOLE, usual.kernel), Knob("tiles", TILES)),

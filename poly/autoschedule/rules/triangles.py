@@ -1,9 +1,17 @@
-"""Contractions over triangles and other slanted domains of results: packed and tiled like one over the box around it.
+"""Contractions over triangles and other slanted domains: packed and tiled like one over the box around it.
 
 for i:                             for k_tile: for j_tile: for i_tile, if the tile has a result:
   for j <= i:                ->      microkernel over i, j, k on the whole tile, of which the results are stored
     for k:
       C[i, j] += A[i, k]*A[j, k]
+
+If a bound of the reduction is slanted, the steps that not all rows of a tile have are left to plain loops:
+
+for i:                             for k_tile: for j_tile: for i_tile:
+  for j:                             microkernel over i, j, and k up to the first row of the tile
+    for k < i:               ->    for i:
+      C[i, j] += A[i, k]*B[k, j]     for k from the first row of its tile to i:
+                                       for j: C[i, j] += A[i, k]*B[k, j]
 """
 
 from __future__ import annotations
@@ -11,12 +19,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 
+import islpy as isl
+
 from microkernels.dtypes import DType
 from poly.analysis.roles import Roles, enclosing_roles
-from poly.autoschedule.rules.contraction import outlined, planned_steps
+from poly.autoschedule.rules.contraction import Planner, Tilings, outlined, planned_steps
+from poly.ir.instances import coordinates
 from poly.ir.nest import Nest, Statement
 from poly.model.core import Target
-from poly.schedules.steps import Step
+from poly.schedules.steps import Distribute, Part, Step
+from poly.schedules.steps.formulas import Formula
 
 LEAST = 4096
 """The least number of multiply-adds in the box around the domain for which tiles pay off."""
@@ -34,6 +46,44 @@ def triangle_steps(
         return None
     outline = outlined(r, dtype, target)
     return planned_steps(r, dtype, loops, target, initial) if outline and len(outline.work.rows) == 1 else None
+
+
+def slanted_sum_steps(
+    nest: Nest, statement: Statement, dtype: DType, loops: Mapping[str, str], target: Target
+) -> list[Step] | None:
+    """The steps for a contraction with one slanted bound of its reduction; None if there is none, or it is small."""
+    r = enclosing_roles(nest, statement)
+    if r is None or _size(r) < LEAST or not len(r.rows) == len(r.columns) == len(r.reduce) == 1:
+        return None
+    outline = outlined(r, dtype, target)
+    if outline is None:
+        return None
+    choice, (summed,) = Tilings(outline, target).usual, r.reduce
+    for axis, size in ((r.rows[0], choice.kernel.rows), (r.columns[0], choice.kernel.columns)):
+        behind = _behind_slant(statement, axis.iterator, summed.iterator)
+        if behind is not None and axis.guess >= 2 * size:
+            near = Formula(
+                f"{axis.iterator} // {size} == ({summed.iterator} + {-behind}) // {size}".replace("+ -", "- ")
+            )
+            parted = Part(statement.name, where=near, into=f"{statement.name}_near")
+            outermost = next(iter(loops.values()))
+            return [parted, Distribute(outermost), *Planner(outline, choice, loops, None).steps()]
+    return None
+
+
+def _behind_slant(statement: Statement, own: str, summed: str) -> int | None:
+    """`b + 1` for a bound `summed <= own + b`, `b - 1` for `summed >= own + b`; None if there is neither, or both."""
+    values = coordinates(statement.domain, statement.iterators)
+    first, second, apart = (
+        isl.Map.from_pw_aff(value).intersect_domain(statement.domain).range()
+        for value in (values[summed], values[own], values[summed].sub(values[own]))
+    )
+    ends = [end for one in (first, second, apart) for end in (one.dim_min_val(0), one.dim_max_val(0))]
+    if not all(end.is_int() for end in ends):
+        return None
+    low, high, own_low, own_high, least, most = (int(end.to_python()) for end in ends)
+    upper, lower = most < high - own_low, least > low - own_high
+    return None if upper == lower else most + 1 if upper else least - 1
 
 
 def _size(r: Roles) -> int:

@@ -5,8 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import cast
 
+import numpy as np
 from pycparser import c_ast
+
+from microkernels.dtypes import DTYPES
 
 BASIC = {
     "double": "f64", "float": "f32", "char": "i8", "short": "i16", "short int": "i16", "int": "i32", "long": "i64",
@@ -15,6 +19,12 @@ BASIC = {
 """The scalar types by their names in C, without `signed`."""
 COUNTING = {"i32": 32, "i64": 64}
 """The types of counters, and their bits; smaller integers are data, which C computes with as int."""
+
+
+NAMES = {
+    "f64": "double", "f32": "float", "i64": "long", "i32": "int", "i16": "short", "i8": "char", "u8": "unsigned char",
+}  # fmt: skip
+"""The scalar types in C by those of poly."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +44,17 @@ class CType:
     @property
     def is_integer(self) -> bool:
         return not self.dtype.startswith("f")
+
+    @property
+    def in_c(self) -> str:
+        """The scalar type as C has it."""
+        return "unsigned " * self.unsigned + NAMES[self.dtype]
+
+    def rounded(self, number: float | int) -> float | int:
+        """A number as a variable of this scalar type holds it."""
+        if self.unsigned:
+            return int(number)
+        return cast("float | int", np.array(number).astype(DTYPES[self.dtype].numpy_name).item())
 
     @property
     def wraps_at(self) -> int:
@@ -68,6 +89,17 @@ def type_of(node: c_ast.Node, typedefs: Mapping[str, c_ast.Node]) -> CType | Non
                 return None
             return replace(found, extents=(None, *found.extents), pointer=True, restrict="restrict" in quals)
     return None
+
+
+def unknown_type(name: str, declared: c_ast.Decl) -> tuple[str, str]:
+    """Why a variable can't be used whose type poly has not, and what to write instead."""
+    rows = declared.type
+    while isinstance(rows, c_ast.ArrayDecl) or (rows is declared.type and isinstance(rows, c_ast.PtrDecl)):
+        rows = rows.type
+    if rows is not declared.type and isinstance(rows, c_ast.PtrDecl):
+        why = f"the rows of `{name}` are pointers, which may point to the same place"
+        return why, f"Keep the rows in one array: `(*{name})[m]`, or `{name}[i*m + j]`."
+    return f"`{name}` has a type that poly has not", "Use double, float, int, long, short or char, and arrays of these."
 
 
 @dataclass(frozen=True)

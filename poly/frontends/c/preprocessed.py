@@ -65,6 +65,11 @@ class Unit:
         lines = self.lines.get(file, {})
         return "\n".join(lines.get(number, "") for number in range(1, max(lines, default=0) + 1))
 
+    def words(self) -> frozenset[str]:
+        """All names and keywords in the text and in the tree."""
+        texts = (line for lines in self.lines.values() for line in lines.values())
+        return frozenset((*self.renamed, *(word for text in texts for word in WORD.findall(text))))
+
     def in_text(self, made: str) -> str:
         """C text that was made of the tree's names, with the names of the text."""
         return WORD.sub(lambda word: self.renamed.get(word[0], word[0]), made) if self.renamed else made

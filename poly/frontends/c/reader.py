@@ -22,12 +22,14 @@ from poly.frontends.c.declarations import (
     integer_contexts,
     names_in,
     type_of,
+    unknown_type,
 )
 from poly.frontends.c.inlining import Inliner
 from poly.frontends.c.liveness import has_address, is_assigned_outside, is_mentioned_outside, is_read_after
 from poly.frontends.c.place import CSource, marked, refusal
 from poly.frontends.c.polynomials import Polynomial, expression, greatest, indices, polynomial, split, total
 from poly.frontends.c.preprocessed import Unit
+from poly.frontends.c.procedures import Procedures
 from poly.frontends.c.regions import ScopRegion
 from poly.frontends.c.statements import Statements, annotation
 from poly.frontends.python import nest_of
@@ -109,8 +111,10 @@ class Reader:
         self.name = name or region.function.decl.name
         self.source = source_of(unit, region.function)
         self.typedefs = {d.name: d.type for d in unit.tree.ext if isinstance(d, c_ast.Typedef)}
-        self.inliner = Inliner(self._functions(), self.typedefs, frozenset(self._own_names()))
-        self.body = tuple(self.inliner.inlined(node) for node in region.body)
+        own = frozenset(self._own_names())
+        self.inliner = Inliner(self._functions(), self.typedefs, own)
+        procedures = Procedures(self._functions(), self.typedefs, own, set(unit.words()))
+        self.body = tuple(self.inliner.inlined(procedures.expanded(node)) for node in region.body)
         self.uses = Uses.of(list(self.body))
         declared = [node for node in region.declarations if node.name in self.uses.found]
         contexts = (*self.body, *self._parameters().values(), *declared, *self._globals().values())
@@ -191,7 +195,7 @@ class Reader:
         value = self.statements.value(node.init)
         if value.number is None:
             raise refusal(node, self.source, f"`{node.name}` is no constant number", "Write a literal.")
-        number = int(value.number) if found.is_integer else float(value.number)
+        number = found.rounded(value.number)
         self.statements.names[node.name] = Known(ast.Constant(number), "int" if found.is_integer else found.dtype)
         self.constants[node.name] = number
 
@@ -222,8 +226,7 @@ class Reader:
         if name is None or (name not in self.uses.found and name not in self.integers):
             return
         if found is None:
-            remedy = "Use double, float, int, long, short or char, and arrays of these."
-            raise refusal(node, self.source, f"`{name}` has a type that poly has not", remedy)
+            raise refusal(node, self.source, *unknown_type(name, node))
         if "volatile" in node.quals:
             raise refusal(node, self.source, f"`{name}` is volatile: its accesses are effects", "Leave it out.")
         is_size = not found.extents and found.is_integer and name in self.integers
@@ -368,7 +371,7 @@ class Reader:
         extent = _extent(clear) or (_usual(clear) if self.outlines else None)
         if extent is None or None in ends:
             why = f"the extent of `{name}` does not follow from its accesses"
-            raise refusal(node, self.source, why, f"Declare it with its extents: `{found.dtype} {name}[n][m]` in C.")
+            raise refusal(node, self.source, why, f"Declare it with its extents: `{found.in_c} {name}[n][m]`.")
         rest = [self.statements.integer(e) for e in found.extents[1:] if e is not None]
         return [extent, *(ast.Name(size, ast.Load()) for size in strides), *rest]
 

@@ -23,16 +23,16 @@ def with_free_names(tree: c_ast.FileAST, words: frozenset[str]) -> dict[str, str
     """
     taken = set(words)
     names: dict[str, str] = {}
-    for name in sorted(set(_variables(tree))):
+    for name in sorted(set(variables(tree))):
         if name in NO_NAMES or name.lower() in SET_WORDS:
             names[name] = another(f"{name}_", frozenset(taken))
             taken.add(names[name])
     if names:
-        _rename(tree, names)
+        rename(tree, names)
     return {new: old for old, new in names.items()}
 
 
-def _variables(node: c_ast.Node) -> Iterator[str]:
+def variables(node: c_ast.Node) -> Iterator[str]:
     """The names of variables and enumerators that are declared below a node."""
     for child in node:
         match child:
@@ -40,18 +40,18 @@ def _variables(node: c_ast.Node) -> Iterator[str]:
                 yield name
             case c_ast.Enumerator(name=name):
                 yield name
-        yield from _variables(child)
+        yield from variables(child)
 
 
-def _rename(node: c_ast.Node, names: dict[str, str]) -> None:
+def rename(node: c_ast.Node, names: dict[str, str]) -> None:
     """Rename variables below a node; functions, fields and types of the same names stay."""
     match node:
         case c_ast.FuncCall(name=c_ast.ID(), args=args):
             if args is not None:
-                _rename(args, names)
+                rename(args, names)
             return
         case c_ast.StructRef(name=base):
-            _rename(base, names)
+            rename(base, names)
             return
         case c_ast.ID() | c_ast.Enumerator():
             node.name = names.get(node.name, node.name)
@@ -60,4 +60,4 @@ def _rename(node: c_ast.Node, names: dict[str, str]) -> None:
         case c_ast.TypeDecl(declname=name):
             node.declname = names.get(name, name)
     for child in node:
-        _rename(child, names)
+        rename(child, names)

@@ -21,6 +21,7 @@ from poly.frontends.c.declarations import (
     Unknown,
     Uses,
     type_of,
+    unknown_type,
 )
 from poly.frontends.c.place import marked, shown
 from poly.frontends.c.polynomials import Range
@@ -127,8 +128,7 @@ class Statements(Values):
     def _declaration(self, node: c_ast.Decl) -> list[ast.stmt]:
         name, found = node.name, type_of(node.type, self.typedefs)
         if found is None:
-            remedy = "Use double, float, int, long, short or char."
-            raise self.refuse(node, f"`{shown(node)}` has a type that poly has not", remedy)
+            raise self.refuse(node, *unknown_type(name, node))
         known = self.names.get(name)
         if isinstance(known, CounterName | SizeName | ArrayName | ScalarName | ElementName):
             raise self.refuse(node, f"`{name}` hides another `{name}`", "Rename one of them.")
@@ -187,6 +187,9 @@ class Statements(Values):
                 return other != name and not isinstance(self.names.get(other), ScalarName | ElementName | ArrayName)
             case c_ast.Constant(type=kind):
                 return "int" in kind
+            case c_ast.Cast(to_type=wanted, expr=operand):
+                to = type_of(wanted, self.typedefs)
+                return to is not None and to.dtype in COUNTING and not to.extents and self._is_integer(operand, name)
             case c_ast.BinaryOp() | c_ast.UnaryOp() | c_ast.TernaryOp():
                 return all(self._is_integer(child, name) for child in node)
         return False

@@ -216,7 +216,9 @@ class Values:
         if found.kind not in ("int", "uint"):
             why = f"`{shown(node)}` is data: a subscript, bound or extent can't depend on it"
             remedy = "Write what a statement advances in terms of the counters: `2*i` for a `j` that grows by 2."
-            if any(isinstance(part, c_ast.ArrayRef) for part in _parts(node)):
+            if any(isinstance(part, c_ast.UnaryOp) and part.op == "*" for part in _parts(node)):
+                remedy = "Copy it to a local integer before these loops: `int n = *p;`."
+            elif any(isinstance(part, c_ast.ArrayRef) for part in _parts(node)):
                 remedy = "Gather the elements into an array of their own before these loops."
             raise self.refuse(node, why, remedy)
         return found

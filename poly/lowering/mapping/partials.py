@@ -35,6 +35,7 @@ from poly.ir.tree import Band, Leaf, Node, bands, mapped, statements
 from poly.ir.work_groups import LaunchedLoops, kernels, width
 from poly.lowering.address_spaces import LOCAL_BARRIER
 from poly.lowering.box_copy import Boxed
+from poly.lowering.calls import MemoryParts
 from poly.lowering.mapping.reductions import Reduction, Region, obstacle, regions, spread
 from poly.lowering.mapping.runners import Runners, plainly_counted
 
@@ -47,7 +48,7 @@ class Shared:
     """A nest and its tree as work-items run it.
 
     `texts` has the domains and bodies of leaves that are not statements of the nest, `synchronised` the arrays for
-    which the accesses of different items need no further barriers.
+    which the accesses of different items need no further barriers, `parts` the parts of locals that have memory.
     """
 
     nest: Nest
@@ -56,6 +57,7 @@ class Shared:
     workspaces: tuple[Workspace, ...] = ()
     texts: Mapping[str, tuple[isl.Set, PrintedStatement]] = field(default_factory=dict)
     synchronised: frozenset[str] = frozenset()
+    parts: MemoryParts = field(default_factory=dict)
 
 
 def with_partials(boxed: Boxed) -> Shared:

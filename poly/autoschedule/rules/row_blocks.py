@@ -1,0 +1,183 @@
+"""Run everything that shares its rows block by block, so that what one leaves is still in the cache for the next.
+
+    for i: for j: for k:                            for i_tile:
+      T[i, j] += A[i, k] * B[k, j]                    microkernels: T for the rows of the block
+    for i: for j:                          ->         for i in the block: for j:
+      T[i, j] = max(T[i, j], 0)                         T[i, j] = max(T[i, j], 0)
+    for i: for l: for j:                              microkernels: D for the rows of the block
+      D[i, l] += T[i, j] * C[j, l]
+
+A local such as T then needs memory for the rows of a block alone (poly/lowering/storage.py). So run an epilogue behind
+a product, products one behind the other, and attention, whose products are joined by a softmax of each row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import ceil, prod
+
+from microkernels.opencl_isa import DeviceISA
+from poly.analysis.roles import ASSUMED, Roles, roles
+from poly.autoschedule.rules.attempt import attempt
+from poly.autoschedule.rules.contraction import planned_steps
+from poly.autoschedule.rules.isolation import isolated
+from poly.autoschedule.rules.shapes import parts
+from poly.ir.nest import Array, Nest, Statement
+from poly.ir.strides import accesses
+from poly.ir.tree import Band, Node, bands, statements
+from poly.model.choice import tile_shape
+from poly.model.core import FULL, Target
+from poly.schedules.matching import zeroing
+from poly.schedules.schedule import Schedule, schedule
+from poly.schedules.steps import Fuse, Pack, Parallel, Split, Step
+
+LEAST = 192
+"""The fewest rows in a block: those of the blocks that libraries pack (Low et al., see poly/model/choice.py)."""
+
+
+@dataclass(frozen=True)
+class RowProduct:
+    """A contraction over a box, with the names of its loops by iterator, outermost first."""
+
+    statement: Statement
+    roles: Roles
+    loops: Mapping[str, str]
+
+    @property
+    def outside(self) -> int:
+        """The number of loops around its rows, all of which count batches."""
+        batch = {axis.iterator for axis in self.roles.batch}
+        return next((at for at, iterator in enumerate(self.loops) if iterator not in batch), len(self.loops))
+
+    @property
+    def rows(self) -> str | None:
+        """The iterator of the outermost loop inside these, if it counts rows."""
+        iterator = list(self.loops)[self.outside]
+        return iterator if iterator in {axis.iterator for axis in self.roles.rows} else None
+
+
+def row_blocked(nest: Nest, target: Target) -> Schedule | None:
+    """The schedule in blocks of rows, without lanes; None if no loops pass locals on to others that share their rows.
+
+    None also if these locals stay in the cache anyway.
+    """
+    if isinstance(target.isa, DeviceISA):
+        return None
+    base, products = _distributed(nest)
+    for run in _runs(parts(base.tree)) if products else ():
+        inside = [one for one in products if any(one.statement.name in statements(band) for band in run)]
+        made = _blocked(base, run, inside, target) if inside else None
+        if made is not None:
+            return made
+    return None
+
+
+def _distributed(nest: Nest) -> tuple[Schedule, list[RowProduct]]:
+    """The schedule in which each contraction has its own loops, and these contractions."""
+    made, found = schedule(nest), []
+    for statement in nest.statements:
+        alone, known = isolated(made, statement), roles(nest, statement)
+        if alone is not None and known is not None:
+            made = alone[0]
+            found.append(RowProduct(statement, known, alone[1]))
+    return made, found
+
+
+def _runs(nodes: Sequence[Node]) -> Iterator[tuple[Band, ...]]:
+    """Consecutive loops, the longest runs first."""
+    for length in range(len(nodes), 1, -1):
+        for first in range(len(nodes) - length + 1):
+            run = [node for node in nodes[first : first + length] if isinstance(node, Band)]
+            if len(run) == length:
+                yield tuple(run)
+
+
+def _blocked(base: Schedule, run: Sequence[Band], products: Sequence[RowProduct], target: Target) -> Schedule | None:
+    """The schedule with these loops in common blocks of rows, and their contractions in microkernels."""
+    outside, rows = products[0].outside, products[0].rows
+    loops = [_below(band, outside) for band in run]
+    if rows is None or None in loops or any(one.outside != outside or one.rows is None for one in products):
+        return None
+    size = _block(base.nest, run, products[0], target)
+    if size is None:
+        return None
+    names = [band.name for band in loops if band is not None]
+    block = f"{names[0]}_tile"
+    around = _above(run[0], outside)
+    first, *others = (statements(band)[0] for band in run)
+    cuts = [Split(((name, size),)) for name in names]
+    made = attempt(base, [*cuts, *(Fuse(first, other, at=block) for other in others)])
+    for one in products:
+        made = made and attempt(made, _steps(one, size, made, target, around))
+    outermost = run[0].name if outside else block
+    return made and (attempt(made, [Parallel(outermost)]) if target.threads > 1 else made)
+
+
+def _below(band: Band, depth: int) -> Band | None:
+    """The loop `depth` loops inside another, if these are perfectly nested."""
+    for _ in range(depth):
+        if not isinstance(band.body, Band):
+            return None
+        band = band.body
+    return band
+
+
+def _above(band: Band, depth: int) -> str | None:
+    """The name of the innermost of the `depth` outer loops; None if there are none."""
+    above = _below(band, depth - 1) if depth else None
+    return above.name if above else None
+
+
+def _block(nest: Nest, run: Sequence[Band], one: RowProduct, target: Target) -> int | None:
+    """The rows of a block, whole register tiles; None if what the loops pass on fits in L2 anyway, or in no block.
+
+    It has as many rows as fill half of L2, but no fewer than a block of a library: each reads all of the right operand.
+    """
+    members = [frozenset(statements(band)) for band in run]
+    passed = sum(_bytes(array) for array in nest.arrays if array.kind == "local" and _is_passed(nest, array, members))
+    axes = {axis.iterator: axis for axis in (*one.roles.batch, *one.roles.rows)}
+    counted = [*one.loops][: one.outside + 1]
+    rows, room = axes[counted[-1]].guess, target.caches.l2 * FULL / 2
+    a_row = passed / prod(axes[iterator].guess for iterator in counted)
+    if a_row * rows <= room:
+        return None
+    columns = prod(axis.guess for axis in one.roles.columns)
+    kernel = tile_shape(rows, columns, target.isa, nest.array(one.statement.target.array).dtype)
+    blocks = round(rows / max(LEAST, room / a_row) / target.threads) * target.threads
+    return ceil(rows / blocks / kernel.rows) * kernel.rows if blocks > 1 else None
+
+
+def _bytes(array: Array) -> int:
+    return prod(n.constant if not n.terms else ASSUMED for n in array.shape) * array.dtype.size
+
+
+def _is_passed(nest: Nest, array: Array, members: Sequence[frozenset[str]]) -> bool:
+    """Whether one member of a run writes an array that another accesses."""
+    users = {s.name for s in nest.statements if any(load.array == array.name for load in accesses(s))}
+    writers = {s.name for s in nest.statements if s.target.array == array.name}
+    within = [member for member in members if member & users]
+    return len(within) > 1 and any(member & writers for member in within) and bool(array.shape)
+
+
+def _steps(one: RowProduct, size: int, made: Schedule, target: Target, around: str | None) -> list[Step]:
+    """The steps of a contraction in a block. One that stays in L2 as the right one is packed before, in `around`."""
+    nest, right = made.nest, one.roles.contraction.right.array
+    cut = tuple(replace(axis, extent=size) if axis.iterator == one.rows else axis for axis in one.roles.rows)
+    steps = planned_steps(
+        replace(one.roles, rows=cut, batch=()),
+        nest.array(one.statement.target.array).dtype,
+        dict([*one.loops.items()][one.outside :]),
+        replace(target, threads=1),
+        zeroing(nest, one.statement),
+        taken=frozenset(band.name for band in bands(made.tree)),
+    )
+    axes = (*one.roles.columns, *one.roles.reduce)
+    near = prod(axis.guess for axis in axes) * nest.array(right).dtype.size <= target.caches.l2 * FULL / 2
+
+    def hoisted(step: Step) -> Step:
+        if not (near and isinstance(step, Pack) and step.array == right and step.role in (None, "right")):
+            return step
+        return replace(step, at=around)
+
+    return [hoisted(step) for step in steps or ()]

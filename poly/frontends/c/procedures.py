@@ -1,0 +1,164 @@
+"""Calls of a file's own functions that return nothing, replaced by their bodies."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pycparser import c_ast
+
+from codegen.names import another
+from poly.frontends.c.declarations import Uses, names_in, type_of
+from poly.frontends.c.renaming import rename, variables
+
+
+@dataclass
+class Procedures:
+    """Replaces statements that call a function of the file by what it does.
+
+        row(n, A[i], 2.0);      ->      {
+                                            int n_2 = n;
+                                            for (int j = 0; j < n_2; j++)
+                                                A[i][0 + j] *= 2.0;
+                                        }
+
+    `hidden` are names that mean something else where the calls are, `taken` all names that a new variable can't have. A
+    function stays a call that returns a value or before its end, calls itself, keeps a variable from call to call, or
+    gets a pointer other than to an array, a row or an element of one.
+    """
+
+    functions: Mapping[str, c_ast.FuncDef]
+    typedefs: Mapping[str, c_ast.Node]
+    hidden: frozenset[str]
+    taken: set[str] = field(default_factory=set)
+
+    def expanded(self, node: c_ast.Node, active: frozenset[str] = frozenset()) -> c_ast.Node:
+        """A copy of a statement with such calls replaced."""
+        match node:
+            case c_ast.FuncCall(name=c_ast.ID(name=name), args=args) if name in self.functions and name not in active:
+                made = self._body(self.functions[name], list(args.exprs) if args else [])
+                return node if made is None else self.expanded(made, active | {name})
+            case c_ast.Compound(block_items=items):
+                inner = [self.expanded(item, active) for item in items or []]
+                return c_ast.Compound(inner, node.coord)
+            case c_ast.For(stmt=body):
+                return c_ast.For(node.init, node.cond, node.next, self.expanded(body, active), node.coord)
+            case c_ast.If(iftrue=then, iffalse=other):
+                ways = [None if way is None else self.expanded(way, active) for way in (then, other)]
+                return c_ast.If(node.cond, *ways, node.coord)
+        return node
+
+    def _body(self, function: c_ast.FuncDef, given: Sequence[c_ast.Node]) -> c_ast.Compound | None:
+        """What a call does, with variables of its own; None if it stays a call."""
+        declared = function.decl.type.args
+        parameters = [p for p in (declared.params if declared else []) if isinstance(p, c_ast.Decl) and p.name]
+        body = copy.deepcopy(function.body)
+        items = list(body.block_items or [])
+        if items and isinstance(items[-1], c_ast.Return) and items[-1].expr is None:
+            items.pop()
+        if len(parameters) != len(given) or not _is_void(function) or any(map(_leaves, _below(items))):
+            return None
+        uses = Uses.of(items)
+        own = {p.name for p in parameters} | set(variables(c_ast.Compound(items)))
+        if (set(names_in(items)) - own) & self.hidden:
+            return None
+        if any(uses.written(name) and name not in own for name in names_in(list(given))):
+            return None
+        names = {name: self._fresh(name) for name in sorted(own)}
+        whole = c_ast.Compound(items, function.body.coord)
+        rename(whole, names)
+        found = self._declarations(parameters, given, uses, names)
+        if found is None:
+            return None
+        before, places = found
+        whole.block_items = [*before, *(_placed(item, places) for item in items)]
+        return whole
+
+    def _fresh(self, name: str) -> str:
+        made = another(name, frozenset(self.taken))
+        self.taken.add(made)
+        return made
+
+    def _declarations(
+        self, parameters: Sequence[c_ast.Decl], given: Sequence[c_ast.Node], uses: Uses, names: Mapping[str, str]
+    ) -> tuple[list[c_ast.Node], dict[str, c_ast.Node]] | None:
+        """Declarations of some parameters that are passed by value, and what the others stand for."""
+        before: list[c_ast.Node] = []
+        places: dict[str, c_ast.Node] = {}
+        for parameter, value in zip(parameters, given, strict=True):
+            found = type_of(parameter.type, self.typedefs)
+            if found is None:
+                return None
+            name = names[parameter.name]
+            if found.extents:
+                if uses.written(parameter.name) or not _is_place(value):
+                    return None
+                places[name] = value
+                continue
+            kind = copy.deepcopy(parameter.type)
+            if isinstance(value, c_ast.ID | c_ast.Constant) and not uses.written(parameter.name):
+                kind.declname = None
+                places[name] = c_ast.Cast(c_ast.Typename(None, [], None, kind), value, value.coord)
+            else:
+                kind.declname = name
+                before.append(c_ast.Decl(name, [], [], [], [], kind, value, None, value.coord))
+        return before, places
+
+
+def _is_void(function: c_ast.FuncDef) -> bool:
+    match function.decl.type.type:
+        case c_ast.TypeDecl(type=c_ast.IdentifierType(names=["void"])):
+            return True
+    return False
+
+
+def _below(nodes: Iterable[c_ast.Node]) -> Iterator[c_ast.Node]:
+    for node in nodes:
+        yield node
+        yield from _below(list(node))
+
+
+def _leaves(node: c_ast.Node) -> bool:
+    """Whether a statement ends its function, or declares a variable that stays."""
+    return isinstance(node, c_ast.Return) or (isinstance(node, c_ast.Decl) and "static" in node.storage)
+
+
+def _is_place(node: c_ast.Node) -> bool:
+    """Whether a pointer is an array, a row or an element of one."""
+    match node:
+        case c_ast.ID():
+            return True
+        case c_ast.ArrayRef(name=base):
+            return _is_place(base)
+        case c_ast.UnaryOp(op="&", expr=c_ast.ArrayRef() as element):
+            return _is_place(element)
+        case c_ast.BinaryOp(op="+", left=left):
+            return _is_place(left)
+    return False
+
+
+def _placed(node: c_ast.Node, places: Mapping[str, c_ast.Node]) -> c_ast.Node:
+    """A node in which pointers are replaced by the places that they stand for."""
+    match node:
+        case c_ast.ID(name=name) if name in places:
+            return places[name]
+        case c_ast.ArrayRef(name=base, subscript=index):
+            return _element(_placed(base, places), _placed(index, places), node)
+    for slot in node.__slots__:
+        value = getattr(node, slot, None) if slot not in ("coord", "__weakref__") else None
+        if isinstance(value, c_ast.Node):
+            setattr(node, slot, _placed(value, places))
+        elif isinstance(value, list):
+            setattr(node, slot, [_placed(part, places) if isinstance(part, c_ast.Node) else part for part in value])
+    return node
+
+
+def _element(base: c_ast.Node, index: c_ast.Node, node: c_ast.ArrayRef) -> c_ast.Node:
+    """`base[index]`, where the base may be an address."""
+    match base:
+        case c_ast.BinaryOp(op="+", left=left, right=offset):
+            return _element(left, c_ast.BinaryOp("+", offset, index, node.coord), node)
+        case c_ast.UnaryOp(op="&", expr=c_ast.ArrayRef(name=inner, subscript=offset)):
+            return _element(inner, c_ast.BinaryOp("+", offset, index, node.coord), node)
+    return c_ast.ArrayRef(base, index, node.coord)

@@ -1,0 +1,117 @@
+"""Products in common blocks of rows: chains of products, element-wise loops and sums of rows, passed on in locals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import exp
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import poly
+from microkernels.isa import ISA, ISAS, host
+from poly.autoschedule.rules import row_blocks
+from poly.autoschedule.rules.microkernels import with_other_loops
+from poly.autoschedule.rules.row_blocks import row_blocked
+from poly.ir.tree import Micro, walk
+from poly.model.core import Caches, Target
+from poly.schedules.schedule import Schedule
+
+SMALL = Caches(1 << 9, 1 << 10, 1 << 14)
+"""Caches in which small locals do not fit."""
+
+
+@pytest.fixture(autouse=True)
+def few_rows(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Blocks of few rows, so that small nests have several."""
+    monkeypatch.setattr(row_blocks, "LEAST", 7)
+    yield
+
+
+def target(isa: ISA | None = None, threads: int = 1) -> Target:
+    return Target.nominal(isa or host(), SMALL, threads)
+
+
+SOFTMAX = """
+    for i in range(M):
+        m[i] = t[i, 0]
+        for j in range(N):
+            m[i] = max(m[i], t[i, j])
+    for i in range(M):
+        z[i] = 0
+        for j in range(N):
+            t[i, j] = exp(t[i, j] - m[i])
+            z[i] += t[i, j]
+"""
+
+BETWEEN = {
+    "nothing": "",
+    "relu": "    for i in range(M):\n        for j in range(N):\n            t[i, j] = max(t[i, j] + bias[j], 0)\n",
+    "softmax": SOFTMAX,
+    "sum": "    for i in range(M):\n        z[i] = 0\n        for j in range(N):\n            z[i] += t[i, j]\n",
+}
+
+AFTER = {
+    "product": """
+    for i in range(M):
+        for l in range(L):
+            D[i, l] = 0
+            for j in range(N):
+                D[i, l] += t[i, j] * C[j, l]
+""",
+    "copy": "    for i in range(M):\n        for j in range(N):\n            D[i, j] = t[i, j] + bias[j]\n",
+}
+
+
+def chain(between: str, after: str, turned: bool, m: int, n: int, k: int, width: int) -> poly.Nest:
+    """A product, what is done with its rows, and what reads them."""
+    right, shape = ("B[j, k]", "N, K") if turned else ("B[k, j]", "K, N")
+    sums = "    z: f32[M]\n    m: f32[M]\n" if between in ("softmax", "sum") else ""
+    text = f"""
+def chain(D: f32[M, {"L" if after == "product" else "N"}], A: f32[M, K], B: f32[{shape}], C: f32[N, L], bias: f32[N]):
+    t: f32[M, N]
+{sums}    for i in range(M):
+        for j in range(N):
+            t[i, j] = 0
+            for k in range(K):
+                t[i, j] += A[i, k] * {right}
+{BETWEEN[between]}{AFTER[after]}"""
+    names = {name: poly.sizes(name) for name in "MNKL"}
+    return poly.parse(text, {**names, "exp": exp}).with_sizes({"M": m, "N": n, "K": k, "L": width})
+
+
+def compared(nest: poly.Nest, made: Schedule, isa: ISA, threads: int = 1) -> None:
+    """Run a schedule on poisoned results, and compare these with the nest's own reference."""
+    rng = np.random.default_rng(1)
+    shapes = {a.name: tuple(n.constant for n in a.shape) for a in nest.arrays if a.kind == "array"}
+    arrays = {name: rng.uniform(-1, 1, shape).astype(np.float32) for name, shape in shapes.items()}
+    arrays["D"][:] = np.nan
+    expected = {name: array.copy() for name, array in arrays.items()}
+    nest.reference(**expected)
+    kernel = poly.compile(nest, schedule=made, target=f"c:{isa.name}", threads=threads)
+    kernel(**arrays)
+    np.testing.assert_allclose(arrays["D"], expected["D"], rtol=2e-4, atol=2e-4)
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.data())
+def test_chains_in_blocks_of_rows(data: st.DataObject) -> None:
+    between, after = data.draw(st.sampled_from(list(BETWEEN))), data.draw(st.sampled_from(list(AFTER)))
+    m, n, k, width = (data.draw(st.integers(low, high)) for low, high in ((22, 50), (20, 70), (2, 12), (2, 40)))
+    isa = data.draw(st.sampled_from([one for one in (ISAS["avx2"], host()) if one.runs_here()]))
+    threads = data.draw(st.sampled_from([1, 2]))
+    nest = chain(between, after, data.draw(st.booleans()), m, n, k, width)
+    made = row_blocked(nest, target(isa, threads))
+    assert made is not None
+    assert any(isinstance(node, Micro) for node in walk(made.tree))
+    compared(nest, with_other_loops(made, target(isa, threads)), isa, threads)
+
+
+def test_a_local_has_the_memory_of_a_block() -> None:
+    nest = chain("softmax", "product", True, 96, 200, 16, 24)
+    made = row_blocked(nest, target())
+    assert made is not None
+    whole = poly.compile(nest, schedule=poly.schedule(nest), threads=1).workspace()
+    assert 0 < poly.compile(nest, schedule=made, threads=1).workspace() < whole / 3
