@@ -216,3 +216,28 @@ def test_names_that_are_words_of_python(tmp_path: Path) -> None:
     new.write_text(made.text + main)
     path.write_text(WORDS + main)
     assert output(path) == output(new)
+
+
+BEFORE_SCOP = """
+struct given { int step; };
+void shifted(double a[99], double *restrict b, struct given *p, void *q)
+{
+    int step = p->step, at, shift = *(int *)q;
+    double w = *(double *)q, h = (double)-1;
+    for (int r = 0; r < 3; r++) {
+#pragma scop
+        for (int i = 0; i < 40; i++) {
+            at = step + i;
+            a[at] += b[i + shift] * w + h;
+        }
+#pragma endscop
+    }
+}
+"""
+
+
+def test_where_values_come_from_before_a_scop_does_not_matter(tmp_path: Path) -> None:
+    """Of a structure's field and through a cast pointer; what is added to a counter is a size."""
+    made = rewrite(written(tmp_path, BEFORE_SCOP), isas=["portable"], check=True)
+    assert not made.problems and set(made.kernels.scops[0].nest.sizes) == {"step", "shift"}
+    assert all(found.passed and found.trials > 3 for found in made.checks.values())

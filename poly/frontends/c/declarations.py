@@ -173,6 +173,18 @@ class Uses:
     def written(self, name: str) -> bool:
         return any(write for write, _, _ in self.found.get(name, ()))
 
+    def sources(self, names: set[str]) -> set[str]:
+        """The names, and those in the sums and products of names that are assigned to them, again and again."""
+        found, todo = set(names), list(names)
+        while todo:
+            for write, _, node in self.found.get(todo.pop(), ()):
+                value = node.init if isinstance(node, c_ast.Decl) else getattr(node, "rvalue", None)
+                if write and value is not None and _is_polynomial(value):
+                    new = set(names_in([value])) - found
+                    found |= new
+                    todo += new
+        return found
+
     def _add(self, name: str, write: bool, around: tuple[int, ...], node: c_ast.Node) -> None:
         self.found.setdefault(name, []).append((write, around, node))
 
@@ -218,6 +230,17 @@ class Uses:
     def is_read_first(self, name: str) -> bool:
         uses = self.found.get(name, [])
         return bool(uses) and not uses[0][0]
+
+
+def _is_polynomial(node: c_ast.Node) -> bool:
+    match node:
+        case c_ast.BinaryOp(op="+" | "-" | "*", left=left, right=right):
+            return _is_polynomial(left) and _is_polynomial(right)
+        case c_ast.UnaryOp(op="-", expr=operand):
+            return _is_polynomial(operand)
+        case c_ast.Constant(type=kind):
+            return "int" in str(kind)
+    return isinstance(node, c_ast.ID)
 
 
 def names_in(nodes: list[c_ast.Node | None]) -> Iterator[str]:

@@ -117,8 +117,9 @@ class Reader:
         self.body = tuple(self.inliner.inlined(procedures.expanded(node)) for node in region.body)
         self.uses = Uses.of(list(self.body))
         declared = [node for node in region.declarations if node.name in self.uses.found]
-        contexts = (*self.body, *self._parameters().values(), *declared, *self._globals().values())
-        self.integers = {name for node in contexts for name in integer_contexts(node)}
+        outside = [*self._parameters().values(), *declared, *self._globals().values()]
+        contexts = (*self.body, *(node.type for node in outside))
+        self.integers = self.uses.sources({name for node in contexts for name in integer_contexts(node)})
         counters = frozenset(_counters(self.body))
         self.statements = Statements(self.source, self.typedefs, self.uses, counters, dict(self._unsigned()))
         self.sizes: dict[str, Affine] = {}
@@ -335,7 +336,7 @@ class Reader:
         return node.init is not None or is_parameter or is_assigned_outside(node.name, self.region)
 
     def _constant_or_argument(self, node: c_ast.Decl, found: CType) -> None:
-        literal = node.init is not None and isinstance(node.init, c_ast.Constant | c_ast.UnaryOp | c_ast.Cast)
+        literal = node.init is not None and _is_literal(node.init)
         stays = "static" not in node.storage or "const" in node.quals
         if literal and stays and not is_assigned_outside(node.name, self.region):
             self._constant(node, found)
@@ -406,6 +407,14 @@ def _usual(ends: list[Polynomial]) -> ast.expr | None:
         return None
     most = max(ends, key=lambda end: sum(LARGE * factor if key else factor for key, factor in end.items()))
     return expression(total(most, {(): 1}))
+
+
+def _is_literal(node: c_ast.Node) -> bool:
+    """Whether an expression is a number, perhaps with a sign and a type."""
+    match node:
+        case c_ast.UnaryOp(op="-" | "+", expr=operand) | c_ast.Cast(expr=operand):
+            return _is_literal(operand)
+    return isinstance(node, c_ast.Constant)
 
 
 def _declarations(nodes: Iterable[c_ast.Node]) -> Iterator[c_ast.Decl]:
