@@ -152,3 +152,12 @@ def test_numbers_of_half_precision_and_headers_with_it_are_refused(tmp_path: Pat
         poly.compile(nest)
     with pytest.raises(poly.SpecError, match="A, B of half precision"):
         poly.write_header(tmp_path / "half.h", poly.compile(parsed(PRODUCT, S=bf16, R=f16, T=f32)))
+
+
+def test_an_operand_is_converted_when_it_is_packed_before() -> None:
+    a, b = drawn(bf16, (40, 70), 0), drawn(bf16, (70, 96), 1)
+    c = np.full((40, 96), np.nan, np.float32)
+    made = poly.compile(parsed(PRODUCT, S=bf16, R=bf16, T=f32), sizes={"M": 40, "N": 96, "K": 70})
+    made.prepack("B", b)(a, c)
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    assert (abs(c - a @ b) <= 72 * np.finfo(np.float32).eps * (abs(a) @ abs(b))).all()
