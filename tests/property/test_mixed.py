@@ -17,6 +17,7 @@ from poly.frontends.python import parse_text
 from poly.frontends.source import Source
 from poly.ir.nest import Nest
 from poly.ir.reference import reference
+from poly.measure.trusted import wide
 from poly.schedules.steps import Tensorize
 
 TARGETS = [f"c:{isa.name}" for isa in ISAS.values() if isa.runs_here()]
@@ -161,3 +162,8 @@ def test_an_operand_is_converted_when_it_is_packed_before() -> None:
     made.prepack("B", b)(a, c)
     a, b = a.astype(np.float64), b.astype(np.float64)
     assert (abs(c - a @ b) <= 72 * np.finfo(np.float32).eps * (abs(a) @ abs(b))).all()
+
+
+def test_results_are_compared_with_those_of_the_same_values() -> None:
+    types = {array.name: array.dtype for array in wide(parsed(PRODUCT, S=bf16, R=f32, T=f32)).arrays}
+    assert types == {"A": bf16, "B": f64, "C": f64}, "f64 holds values that bf16 rounds"
