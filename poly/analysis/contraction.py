@@ -82,8 +82,9 @@ def _formed(nest: Nest, statement: Statement) -> Contraction | str:
     if not dtype.is_float:
         return f"there is none for {dtype.name}"
     types = [nest.array(load.array).dtype for load in operands]
-    if any(own in (f16, bf16) for own in types) and dtype not in (f32, *types):
-        return f"it converts {' and '.join(sorted({own.name for own in types}))} to {dtype.name}, not to f32"
+    halves = [own.name for own in (f16, bf16) if own in types]
+    if halves and dtype not in (f32, f16, bf16):
+        return f"it converts {' and '.join(halves)} to {dtype.name}, not to f32"
     converted = frozenset(side for side, own in zip(("left", "right"), types, strict=True) if own != dtype)
     found = _with_roles(statement, operands[0], operands[1], _product(others))
     return _oriented(nest, replace(found, converted=converted))
