@@ -14,7 +14,7 @@ import _cffi_backend
 import numpy as np
 
 from codegen import tensors
-from codegen.arguments import Fitted, bind, check_threads, fit, not_contiguous
+from codegen.arguments import Fitted, are_same, bind, check_threads, fit, not_contiguous, overlap, overlapping
 from codegen.build import Library
 from codegen.errors import ArgumentError
 from codegen.fastcall import caller_source
@@ -22,9 +22,12 @@ from codegen.forks import fork_lock
 from codegen.guard import addressed
 from codegen.names import function_name
 from codegen.numpy_types import numpy_type
+from codegen.program import Buffer
 from codegen.signature import Signature
 
 Caller = Callable[..., None]
+InPlace = Callable[[str, str], "Caller | str"]
+"""For an input and an output that are one array: the caller that takes it as the output alone, or why there is none."""
 Otherwise = Callable[[Sequence[Any], Sequence[Any], Any, Mapping[str, Any]], None]
 """A function of a call's arguments: those by position, some MISSING, further ones, the threads, and the keywords."""
 PAGE = 4096
@@ -44,6 +47,7 @@ def make_caller(
     excluded: Container[Any] | None = None,
     pool: Pool | None = None,
     held: Sequence[Array] = (),
+    in_place: InPlace | None = None,
 ) -> Caller:
     """A function of the arrays and scalars, by position or by name, that runs a library's kernel on them.
 
@@ -52,13 +56,14 @@ def make_caller(
     `strided` makes the caller of the kernel that takes strides: it is called the first time that an array is not
     contiguous; without it such an array is refused. `otherwise` takes the calls whose arguments do not fit at first
     sight, in place of `SlowCall`, and those whose sizes are `excluded`; workspaces then
-    come from the `pool` of the callers that it calls. `held` are the values of `signature.held`. Several threads may
-    call the function at the same time.
+    come from the `pool` of the callers that it calls. `held` are the values of `signature.held`. `in_place` is asked
+    the first time that an output is the same array as an input; without it this is refused. Several threads may call
+    the function at the same time.
 
     The caller raises ArgumentError, and then leaves the arrays unchanged.
     """
     with fork_lock:
-        slow = SlowCall(signature, library, strided, pool or Pool(signature, library), held)
+        slow = SlowCall(signature, library, strided, pool or Pool(signature, library), held, in_place)
         names = _names(signature, library, slow, otherwise) | _held(held)
     names |= {"_THREADS": threads, "_excluded": excluded}
     exec(caller_source(signature, excluded is not None), names)
@@ -163,6 +168,7 @@ class SlowCall:
         strided: Callable[[], Caller] | None,
         pool: Pool,
         held: Sequence[Array],
+        in_place: InPlace | None,
     ) -> None:
         self.signature = signature
         self.pool = pool
@@ -170,6 +176,7 @@ class SlowCall:
         self._strided: Caller | None = None
         self._pointer = partial(library.ffi.cast, library.ffi.typeof("void *"))
         self._function = getattr(library.lib, function_name(signature.name))
+        self._in_place = None if in_place is None else lru_cache(in_place)
         self._held = [library.ffi.from_buffer(array) for array in held]
 
     def __call__(self, values: Sequence[Any], extra: Sequence[Any], threads: Any, keywords: Mapping[str, Any]) -> None:
@@ -181,7 +188,10 @@ class SlowCall:
             return
         bound = bind(names, positional, given)
         given = {name: value for name, value in given.items() if name not in bound}
-        fitted = fit(self.signature, bound, extra, given)
+        fitted = fit(self.signature, bound, extra, given, may_overlap=True)
+        if shared := overlap(self.signature, fitted.values):
+            self._run_in_place(fitted, *shared, threads)
+            return
         for b in self.signature.arrays:
             tensors.learn(bound[b.name], fitted.values[b.name])
         threads = check_threads(threads)
@@ -190,6 +200,16 @@ class SlowCall:
         else:
             given = {size: fitted.sizes[size] for size in self.signature.given}
             self._strided_caller(fitted)(*fitted.values.values(), **given, threads=threads)
+
+    def _run_in_place(self, fitted: Fitted, output: Buffer, other: Buffer, threads: Any) -> None:
+        """Run the kernel in which an output and an input are one array, if they are here, and may be."""
+        found: Caller | str = ""
+        if self._in_place is not None and are_same(output, other, fitted.values):
+            found = self._in_place(other.name, output.name)
+        if isinstance(found, str):
+            raise overlapping(fitted, output, other, found)
+        given = {size: fitted.sizes[size] for size in self.signature.given}
+        found(*(value for name, value in fitted.values.items() if name != other.name), **given, threads=threads)
 
     def _strided_caller(self, fitted: Fitted) -> Caller:
         if self._strided is None:

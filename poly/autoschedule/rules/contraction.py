@@ -41,16 +41,10 @@ def planned_steps(
     target: Target,
     initial: str | None,
     choice: Choice | None = None,
-    taken: frozenset[str] = frozenset(),
 ) -> list[Step] | None:
-    """The steps for a contraction over a box; None without columns or a reduction.
-
-    `choice` overrides the model's. `taken` are names of loops over tiles that are there already.
-    """
+    """The steps for a contraction over a box; None without columns or a reduction. `choice` overrides the model's."""
     outline = outlined(r, dtype, target)
-    if outline is None:
-        return None
-    return Planner(outline, choice or Tilings(outline, target).usual, loops, initial, taken).steps()
+    return Planner(outline, choice or Tilings(outline, target).usual, loops, initial).steps() if outline else None
 
 
 @dataclass(frozen=True)
@@ -143,7 +137,10 @@ def outlined(r: Roles, dtype: DType, target: Target) -> Outline | None:
 
 @dataclass(frozen=True)
 class Planner:
-    """Turns a contraction's outline and choice into steps; `loops` names the loop of each iterator."""
+    """Turns a contraction's outline and choice into steps; `loops` names the loop of each iterator.
+
+    `taken` are the names of loops that are there already.
+    """
 
     outline: Outline
     choice: Choice

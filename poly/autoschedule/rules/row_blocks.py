@@ -17,12 +17,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, prod
 
+from microkernels.kernel import OuterProduct
 from microkernels.opencl_isa import DeviceISA
-from poly.analysis.roles import ASSUMED, Roles, roles
+from poly.analysis.roles import ASSUMED, Roles, enclosing_roles, roles
 from poly.autoschedule.rules.attempt import attempt
-from poly.autoschedule.rules.contraction import planned_steps
+from poly.autoschedule.rules.contraction import Planner, Tilings, outlined
 from poly.autoschedule.rules.isolation import isolated
 from poly.autoschedule.rules.shapes import parts
+from poly.autoschedule.rules.triangles import slanted_sum
 from poly.ir.nest import Array, Nest, Statement
 from poly.ir.strides import accesses
 from poly.ir.tree import Band, Node, bands, statements
@@ -30,7 +32,7 @@ from poly.model.choice import tile_shape
 from poly.model.core import FULL, Target
 from poly.schedules.matching import zeroing
 from poly.schedules.schedule import Schedule, schedule
-from poly.schedules.steps import Fuse, Pack, Parallel, Split, Step
+from poly.schedules.steps import Distribute, Fuse, Pack, Parallel, Split, Step
 
 LEAST = 192
 """The fewest rows in a block: those of the blocks that libraries pack (Low et al., see poly/model/choice.py)."""
@@ -38,11 +40,12 @@ LEAST = 192
 
 @dataclass(frozen=True)
 class RowProduct:
-    """A contraction over a box, with the names of its loops by iterator, outermost first."""
+    """A contraction, the names of its loops by iterator, outermost first, and its register tile if that is fixed."""
 
     statement: Statement
     roles: Roles
     loops: Mapping[str, str]
+    kernel: OuterProduct | None = None
 
     @property
     def outside(self) -> int:
@@ -64,7 +67,7 @@ def row_blocked(nest: Nest, target: Target) -> Schedule | None:
     """
     if isinstance(target.isa, DeviceISA):
         return None
-    base, products = _distributed(nest)
+    base, products = _distributed(nest, target)
     for run in _runs(parts(base.tree)) if products else ():
         inside = [one for one in products if any(one.statement.name in statements(band) for band in run)]
         made = _blocked(base, run, inside, target) if inside else None
@@ -73,14 +76,25 @@ def row_blocked(nest: Nest, target: Target) -> Schedule | None:
     return None
 
 
-def _distributed(nest: Nest) -> tuple[Schedule, list[RowProduct]]:
-    """The schedule in which each contraction has its own loops, and these contractions."""
+def _distributed(nest: Nest, target: Target) -> tuple[Schedule, list[RowProduct]]:
+    """The schedule in which each contraction has its own loops, and these contractions.
+
+    One whose reduction has a slanted bound is parted, as by the rule for such sums.
+    """
     made, found = schedule(nest), []
     for statement in nest.statements:
-        alone, known = isolated(made, statement), roles(nest, statement)
-        if alone is not None and known is not None:
-            made = alone[0]
-            found.append(RowProduct(statement, known, alone[1]))
+        alone = isolated(made, statement)
+        if alone is None:
+            continue
+        made, loops = alone
+        box, dtype = roles(nest, statement), nest.array(statement.target.array).dtype
+        slanted = slanted_sum(nest, statement, dtype, target) if box is None else None
+        parted = slanted and attempt(made, [slanted.part, Distribute(next(iter(loops.values())))])
+        if slanted and parted:
+            made = parted
+            found.append(RowProduct(statement, slanted.roles, loops, slanted.choice.kernel))
+        elif known := box or enclosing_roles(nest, statement):
+            found.append(RowProduct(statement, known, loops))
     return made, found
 
 
@@ -164,14 +178,15 @@ def _steps(one: RowProduct, size: int, made: Schedule, target: Target, around: s
     """The steps of a contraction in a block. One that stays in L2 as the right one is packed before, in `around`."""
     nest, right = made.nest, one.roles.contraction.right.array
     cut = tuple(replace(axis, extent=size) if axis.iterator == one.rows else axis for axis in one.roles.rows)
-    steps = planned_steps(
-        replace(one.roles, rows=cut, batch=()),
-        nest.array(one.statement.target.array).dtype,
-        dict([*one.loops.items()][one.outside :]),
-        replace(target, threads=1),
-        zeroing(nest, one.statement),
-        taken=frozenset(band.name for band in bands(made.tree)),
-    )
+    alone, dtype = replace(target, threads=1), nest.array(one.statement.target.array).dtype
+    outline = outlined(replace(one.roles, rows=cut, batch=()), dtype, alone)
+    if outline is None:
+        return []
+    usual = Tilings(outline, alone).usual
+    choice = replace(usual, kernel=one.kernel) if one.kernel else usual
+    inside = dict([*one.loops.items()][one.outside :])
+    initial = None if one.kernel else zeroing(nest, one.statement)
+    steps = Planner(outline, choice, inside, initial, frozenset(band.name for band in bands(made.tree))).steps()
     axes = (*one.roles.columns, *one.roles.reduce)
     near = prod(axis.guess for axis in axes) * nest.array(right).dtype.size <= target.caches.l2 * FULL / 2
 
@@ -180,4 +195,4 @@ def _steps(one: RowProduct, size: int, made: Schedule, target: Target, around: s
             return step
         return replace(step, at=around)
 
-    return [hoisted(step) for step in steps or ()]
+    return [hoisted(step) for step in steps]

@@ -17,15 +17,17 @@ for i:                             for k_tile: for j_tile: for i_tile:
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from math import prod
 
 import islpy as isl
 
 from microkernels.dtypes import DType
 from poly.analysis.roles import Roles, enclosing_roles
-from poly.autoschedule.rules.contraction import Planner, Tilings, outlined, planned_steps
+from poly.autoschedule.rules.contraction import Outline, Planner, Tilings, outlined, planned_steps
 from poly.ir.instances import coordinates
 from poly.ir.nest import Nest, Statement
+from poly.model import Choice
 from poly.model.core import Target
 from poly.schedules.steps import Distribute, Part, Step
 from poly.schedules.steps.formulas import Formula
@@ -48,10 +50,21 @@ def triangle_steps(
     return planned_steps(r, dtype, loops, target, initial) if outline and len(outline.work.rows) == 1 else None
 
 
-def slanted_sum_steps(
-    nest: Nest, statement: Statement, dtype: DType, loops: Mapping[str, str], target: Target
-) -> list[Step] | None:
-    """The steps for a contraction with one slanted bound of its reduction; None if there is none, or it is small."""
+@dataclass(frozen=True)
+class SlantedSum:
+    """A contraction with one slanted bound of its reduction, and how it is tiled.
+
+    `part` leaves the steps that not all rows of a register tile have to a statement of their own.
+    """
+
+    roles: Roles
+    outline: Outline
+    choice: Choice
+    part: Part
+
+
+def slanted_sum(nest: Nest, statement: Statement, dtype: DType, target: Target) -> SlantedSum | None:
+    """A contraction as a slanted sum; None if it is none, or small."""
     r = enclosing_roles(nest, statement)
     if r is None or _size(r) < LEAST or not len(r.rows) == len(r.columns) == len(r.reduce) == 1:
         return None
@@ -62,13 +75,24 @@ def slanted_sum_steps(
     for axis, size in ((r.rows[0], choice.kernel.rows), (r.columns[0], choice.kernel.columns)):
         behind = _behind_slant(statement, axis.iterator, summed.iterator)
         if behind is not None and axis.guess >= 2 * size:
-            near = Formula(
-                f"{axis.iterator} // {size} == ({summed.iterator} + {-behind}) // {size}".replace("+ -", "- ")
-            )
-            parted = Part(statement.name, where=near, into=f"{statement.name}_near")
-            outermost = next(iter(loops.values()))
-            return [parted, Distribute(outermost), *Planner(outline, choice, loops, None).steps()]
+            step = f"({summed.iterator} + {-behind}) // {size}".replace("+ -", "- ")
+            near = Formula(f"{axis.iterator} // {size} == {step}")
+            return SlantedSum(r, outline, choice, Part(statement.name, where=near, into=f"{statement.name}_near"))
     return None
+
+
+def slanted_sum_steps(
+    nest: Nest, statement: Statement, dtype: DType, loops: Mapping[str, str], target: Target
+) -> list[Step] | None:
+    """The steps for a slanted sum; None if a contraction is none."""
+    found = slanted_sum(nest, statement, dtype, target)
+    if found is None:
+        return None
+    return [
+        found.part,
+        Distribute(next(iter(loops.values()))),
+        *Planner(found.outline, found.choice, loops, None).steps(),
+    ]
 
 
 def _behind_slant(statement: Statement, own: str, summed: str) -> int | None:
