@@ -89,7 +89,8 @@ def test_every_half_is_converted_and_rounded_as_numpy_does(dtype: DType) -> None
         reference(nest, (*(np.ascontiguousarray(a[few]) for a in (every, single, double)), *told))
         assert same(sums[few], told[3]), target
         if dtype == f16:  # ml_dtypes rounds f64 twice
-            assert same(once, double.astype(kind)), target
+            with np.errstate(over="ignore"):
+                assert same(once, double.astype(kind)), target
 
 
 def test_a_f64_is_rounded_to_bf16_once() -> None:
