@@ -177,9 +177,16 @@ class SlowCall:
         self._pointer = partial(library.ffi.cast, library.ffi.typeof("void *"))
         self._function = getattr(library.lib, function_name(signature.name))
         self._in_place = None if in_place is None else lru_cache(in_place)
+        self._merged: tuple[int, int, Caller] | None = None
+        """The last call in which an output was an input: the positions of the input and the output, and its caller."""
         self._held = [library.ffi.from_buffer(array) for array in held]
 
     def __call__(self, values: Sequence[Any], extra: Sequence[Any], threads: Any, keywords: Mapping[str, Any]) -> None:
+        if self._merged is not None and not keywords and not extra and not any(value is MISSING for value in values):
+            place, output, caller = self._merged
+            if values[place] is values[output]:
+                caller(*values[:place], *values[place + 1 :], threads=threads)
+                return
         names = [b.name for b in self.signature.buffers]
         positional = [value for value in values if value is not MISSING]
         given = {name: value for name, value in keywords.items() if value is not MISSING}
@@ -208,6 +215,8 @@ class SlowCall:
             found = self._in_place(other.name, output.name)
         if isinstance(found, str):
             raise overlapping(fitted, output, other, found)
+        places = [b.name for b in self.signature.buffers]
+        self._merged = places.index(other.name), places.index(output.name), found
         given = {size: fitted.sizes[size] for size in self.signature.given}
         found(*(value for name, value in fitted.values.items() if name != other.name), **given, threads=threads)
 

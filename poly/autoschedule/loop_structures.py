@@ -2,7 +2,7 @@
 
     order       of the loops, fused or not
     share       which loop is parallel
-    blocks      none, of loops, of cache lines, of time steps
+    blocks      none, of loops, of cache lines, of time steps, in registers
     or          a microkernel for a matrix-vector product, a non-rectangular contraction or a solve
 
 The schedule that `poly.compile` uses without measurements is the usual point of one of these forms.

@@ -35,7 +35,7 @@ from poly.lowering.scan import scan
 from poly.lowering.storage import with_storage
 from poly.lowering.stored import with_stored_types
 
-LOWERED = 1_000_000
+LOWERED = 2_000_000
 """Operations that isl may use for copies, microkernels and loops, and again for loops with conditions inside."""
 
 ROUTINES = {"gemv": gemv_source, "scatter": scatter_source}

@@ -129,3 +129,25 @@ def test_panels_were_packed_for_arrays_that_are_apart() -> None:
         kernel.prepack("W", w)(x, y, y)
     kernel(x, w, y, y)
     np.testing.assert_allclose(y, expected, rtol=1e-5)
+
+
+def test_later_calls_are_checked_too() -> None:
+    """After a call in place: other arrays, arrays of another shape, and a missing argument."""
+    kernel = poly.compile(scaled)
+    x, y = np.ones((3, 4), np.float32), np.zeros((3, 4), np.float32)
+    kernel(x, 1.0, x)
+    kernel(x, 1.0, x)
+    assert (x == 3).all()
+    kernel(x, 2.0, y)
+    assert (y == 7).all()
+    assert (x == 3).all()
+    for arguments, problem in (
+        ((x, 1.0), "Missing: y"),
+        ((x[0], 1.0, x[0]), "has 1 dimension"),
+        ((None,) * 3, "factor"),
+    ):
+        with pytest.raises(poly.ArgumentError, match=problem):
+            kernel(*arguments)
+    row = np.ones(4, np.float32)
+    with pytest.raises(poly.ArgumentError, match="has 1 dimension"):
+        kernel(row, 1.0, row)
