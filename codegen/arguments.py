@@ -5,6 +5,7 @@ This is the slow path of a call: the fast path only finds that something does no
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,9 +17,11 @@ import numpy as np
 from codegen import remedies
 from codegen.errors import ArgumentError
 from codegen.integer import Affine
+from codegen.numpy_types import numpy_type
 from codegen.program import Buffer
 from codegen.promotion import LARGEST_INDEX
 from codegen.signature import Signature, describe
+from microkernels.dtypes import bf16
 from microkernels.errors import did_you_mean, plain, shown
 
 MOST_THREADS = 4096
@@ -177,7 +180,7 @@ def _number(buffer: Buffer, value: Any) -> Any:
 
 def _array(buffer: Buffer, value: Any) -> np.ndarray:
     array = _as_numpy(buffer, value)
-    wanted = np.dtype(buffer.dtype.numpy_name)
+    wanted = numpy_type(buffer.dtype)
     if array.dtype != wanted:
         swapped = array.dtype.byteorder != "=" and array.dtype.name == wanted.name
         got = f"{array.dtype.name} with its bytes in the other order" if swapped else array.dtype.name
@@ -206,13 +209,21 @@ def _as_numpy(buffer: Buffer, value: Any) -> np.ndarray:
     check_memory(buffer, value)
     try:
         if hasattr(kind, "__dlpack__"):
-            return np.from_dlpack(value)
+            return np.from_dlpack(value) if buffer.dtype != bf16 else _from_bits(value)
         return np.asarray(memoryview(value))
     except Exception as error:  # an object's own protocol may raise anything
         raise ArgumentError(
             f"{buffer.name} is {_kind(value)}; expected a NumPy array, {describe(buffer)}, or an object that shares "
             f"its memory by DLPack or the buffer protocol ({error}). {remedies.shared(buffer, value)}"
         ) from error
+
+
+def _from_bits(value: Any) -> np.ndarray:
+    """A tensor of bf16, which NumPy does not take by DLPack, on the same memory."""
+    if str(value.dtype).rpartition(".")[2] != bf16.numpy_name:
+        return np.from_dlpack(value)
+    bits = value.view(sys.modules[type(value).__module__.partition(".")[0]].int16)
+    return np.from_dlpack(bits).view(numpy_type(bf16))
 
 
 DEVICES = {2: "CUDA", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm", 14: "oneAPI"}

@@ -21,6 +21,7 @@ from codegen.fastcall import caller_source
 from codegen.forks import fork_lock
 from codegen.guard import addressed
 from codegen.names import function_name
+from codegen.numpy_types import numpy_type
 from codegen.program import Buffer
 from codegen.signature import Signature
 
@@ -84,8 +85,8 @@ def _names(signature: Signature, library: Library, slow: SlowCall, otherwise: Ot
         "_NULL": library.ffi.NULL,
         "_MISSING": MISSING,
         "_ndarray": np.ndarray,
-        **{f"_{b.dtype.name}": np.dtype(b.dtype.numpy_name) for b in signature.arrays},
-        **{f"_tensor_{b.dtype.name}": tensors.known(np.dtype(b.dtype.numpy_name)) for b in signature.arrays},
+        **{f"_{b.dtype.name}": numpy_type(b.dtype) for b in signature.arrays},
+        **{f"_tensor_{b.dtype.name}": tensors.known(numpy_type(b.dtype)) for b in signature.arrays},
     }
 
 

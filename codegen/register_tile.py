@@ -65,6 +65,8 @@ def register_tile(loop: For, program: Program) -> VectorTile | None:
     if not found or not kept:
         return None
     dtypes = {buffer.name: buffer.dtype for buffer in program.buffers}
+    if any(dtypes[element.array].is_stored for element in kept):
+        return None
     lanes = min(program.isa.most_lanes, *(_lanes(program, dtypes[element.array]) for element in kept))
     vectors, rest = divmod(most, lanes)
     if rest or not 0 < vectors <= MOST_VECTORS:
