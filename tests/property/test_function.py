@@ -24,7 +24,18 @@ from poly.function import FORMS, SPECIALISED
 M, N, T = poly.sizes("M N T")
 row = poly.sizes("row")
 
-HARMLESS = {"str", "type[Step]", "ISA", "isa.ISA", "DType", "Device", "tuple[Space, ...]", "tuple[int, int]", "int"}
+HARMLESS = {
+    "str",
+    "type[Step]",
+    "ISA",
+    "isa.ISA",
+    "DType",
+    "DType | None",
+    "Device",
+    "tuple[Space, ...]",
+    "tuple[int, int]",
+    "int",
+}
 """Types of which a process has few values: names of files, instruction sets, element types, devices."""
 
 LOCAL = {"fits"}
