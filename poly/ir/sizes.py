@@ -24,7 +24,7 @@ def deduce_sizes(nest: Nest, arguments: tuple[Any, ...], keywords: Mapping[str, 
 
 
 def fitted(nest: Nest, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Fitted:
-    """The arguments by name, checked, and the sizes.
+    """The arguments by name, checked but for their strides, and the sizes.
 
     Raises:
         ArgumentError: as for `deduce_sizes`.
@@ -34,7 +34,8 @@ def fitted(nest: Nest, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) 
     bound = {name: value for name, value in keywords.items() if name in names}
     bound |= dict(zip(names, arguments, strict=False))
     sizes = {name: value for name, value in keywords.items() if name not in names}
-    return fit(Signature(nest.name, nest.sizes, buffers, fixed=nest.fixed), bound, arguments[len(names) :], sizes)
+    signature = Signature(nest.name, nest.sizes, buffers, fixed=nest.fixed)
+    return fit(signature, bound, arguments[len(names) :], sizes, any_strides=True)
 
 
 def _buffer(array: Array, nest: Nest) -> Buffer:
