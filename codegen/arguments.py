@@ -5,6 +5,7 @@ This is the slow path of a call: the fast path only finds that something does no
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,9 +17,11 @@ import numpy as np
 from codegen import remedies
 from codegen.errors import ArgumentError
 from codegen.integer import Affine
+from codegen.numpy_types import numpy_type
 from codegen.program import Buffer
 from codegen.promotion import LARGEST_INDEX
 from codegen.signature import Signature, describe
+from microkernels.dtypes import bf16
 from microkernels.errors import did_you_mean, plain, shown
 
 MOST_THREADS = 4096
@@ -56,13 +59,18 @@ def bind(names: Sequence[str], positional: Sequence[Any], keywords: Values) -> d
 
 
 def fit(
-    signature: Signature, bound: Values, extra: Sequence[Any], keywords: Values, any_strides: bool = False
+    signature: Signature,
+    bound: Values,
+    extra: Sequence[Any],
+    keywords: Values,
+    any_strides: bool = False,
+    may_overlap: bool = False,
 ) -> Fitted:
     """Check the arguments of a call one by one.
 
     `bound` are the arguments by name, `extra` surplus positional ones, `keywords` the sizes passed by keyword: those
     that no array determines are required, others are optional and compared with the arrays. With `any_strides` an array
-    may have any strides, for a caller that copies it.
+    may have any strides, for a caller that copies it. With `may_overlap` the caller asks `overlap`.
     Raises ArgumentError at the first that doesn't fit. Nothing is changed or copied.
     """
     _check_names(signature, bound, extra, keywords)
@@ -75,11 +83,14 @@ def fit(
         _check_shape(buffer, values[buffer.name], sizes, signature)
     for buffer in signature.outputs:
         _check_writable(buffer, values[buffer.name], bound[buffer.name])
-    _check_overlap(signature, values, bound)
+    fitted = Fitted(values, sizes, all(values[b.name].flags.c_contiguous for b in signature.arrays), bound)
+    found = None if may_overlap else overlap(signature, values)
+    if found:
+        raise overlapping(fitted, *found)
     if not any_strides:
         for buffer in signature.arrays:
             _check_strides(buffer, values[buffer.name], bound[buffer.name], signature.strided)
-    return Fitted(values, sizes, all(values[b.name].flags.c_contiguous for b in signature.arrays), bound)
+    return fitted
 
 
 def check_threads(threads: Any) -> int:
@@ -169,7 +180,7 @@ def _number(buffer: Buffer, value: Any) -> Any:
 
 def _array(buffer: Buffer, value: Any) -> np.ndarray:
     array = _as_numpy(buffer, value)
-    wanted = np.dtype(buffer.dtype.numpy_name)
+    wanted = numpy_type(buffer.dtype)
     if array.dtype != wanted:
         swapped = array.dtype.byteorder != "=" and array.dtype.name == wanted.name
         got = f"{array.dtype.name} with its bytes in the other order" if swapped else array.dtype.name
@@ -198,13 +209,21 @@ def _as_numpy(buffer: Buffer, value: Any) -> np.ndarray:
     check_memory(buffer, value)
     try:
         if hasattr(kind, "__dlpack__"):
-            return np.from_dlpack(value)
+            return np.from_dlpack(value) if buffer.dtype != bf16 else _from_bits(value)
         return np.asarray(memoryview(value))
     except Exception as error:  # an object's own protocol may raise anything
         raise ArgumentError(
             f"{buffer.name} is {_kind(value)}; expected a NumPy array, {describe(buffer)}, or an object that shares "
             f"its memory by DLPack or the buffer protocol ({error}). {remedies.shared(buffer, value)}"
         ) from error
+
+
+def _from_bits(value: Any) -> np.ndarray:
+    """A tensor of bf16, which NumPy does not take by DLPack, on the same memory."""
+    if str(value.dtype).rpartition(".")[2] != bf16.numpy_name:
+        return np.from_dlpack(value)
+    bits = value.view(sys.modules[type(value).__module__.partition(".")[0]].int16)
+    return np.from_dlpack(bits).view(numpy_type(bf16))
 
 
 DEVICES = {2: "CUDA", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm", 14: "oneAPI"}
@@ -282,14 +301,30 @@ def _check_writable(buffer: Buffer, array: np.ndarray, given: Any) -> None:
         reach += stride * (count - 1)
 
 
-def _check_overlap(signature: Signature, values: Values, given: Values) -> None:
+def overlap(signature: Signature, values: Values) -> tuple[Buffer, Buffer] | None:
+    """The first output that shares memory with another array, and this array; None if there is none."""
     for output in signature.outputs:
         for other in signature.arrays:
             if other is not output and _share(values[output.name], values[other.name]):
-                raise ArgumentError(
-                    f"{output.name} is written and shares memory with {other.name}. "
-                    f"{remedies.apart(other, given[other.name], output)}"
-                )
+                return output, other
+    return None
+
+
+def overlapping(fitted: Fitted, output: Buffer, other: Buffer, because: str = "") -> ArgumentError:
+    """The error for an output that shares memory with another array, and why that may not be."""
+    reason = f": {because}" if because else ""
+    return ArgumentError(
+        f"{output.name} is written and shares memory with {other.name}{reason}. "
+        f"{remedies.apart(other, fitted.given[other.name], output)}"
+    )
+
+
+def are_same(output: Buffer, other: Buffer, values: Values) -> bool:
+    """Whether an output is the same elements in memory as an input that has its shape in the nest."""
+    if other.kind != "in" or (other.dtype, other.shape) != (output.dtype, output.shape):
+        return False
+    one, two = values[output.name], values[other.name]
+    return (one.ctypes.data, one.strides) == (two.ctypes.data, two.strides)
 
 
 def _share(one: np.ndarray, other: np.ndarray) -> bool:

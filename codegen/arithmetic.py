@@ -29,7 +29,43 @@ def functions() -> dict[str, str]:
             result[f"choose_{name}"] = f"static inline {c} choose_{name}({arguments}) {{ return test ? a : b; }}"
         else:
             result |= _of_integers(dtype)
-    return result
+    return {**result, **stored_floats()}
+
+
+def stored_floats() -> dict[str, str]:
+    """The conversions of the types that C only stores; to them, to the nearest, and of two as near to the even one.
+
+    A NaN stays one. Of an f64, `odd_f32` makes the f32 next to it that is odd unless it is exact: rounding this one
+    rounds the f64 (Boldo and Melquiond, Emulation of FMA and correctly rounded sums, 2008).
+    """
+    bits = "uint32_t bits; __builtin_memcpy(&bits, &x, sizeof bits);"
+    made = "float x; __builtin_memcpy(&x, &bits, sizeof x); return x;"
+    return {
+        "odd_f32": "static inline float odd_f32(double y)\n{\n"
+        f"    float x = (float)y; {bits}\n"
+        "    if (x < y || x > y)\n"
+        "        bits = (bits & 1) ? bits : fabs((double)x) < fabs(y) ? bits + 1 : bits - 1;\n"
+        "    __builtin_memcpy(&x, &bits, sizeof x);\n    return x;\n}",
+        "f32_of_bf16": "static inline float f32_of_bf16(uint16_t h)\n{\n"
+        f"    const uint32_t bits = (uint32_t)h << 16;\n    {made}\n}}",
+        "bf16_of_f32": "static inline uint16_t bf16_of_f32(float x)\n{\n"
+        f"    {bits}\n"
+        "    const uint32_t near = bits + 0x7FFFu + (bits >> 16 & 1u);\n"
+        "    return (uint16_t)((x != x ? bits | 0x400000u : near) >> 16);\n}",
+        "f32_of_f16": "static inline float f32_of_f16(uint16_t h)\n{\n"
+        "    uint32_t bits = (uint32_t)(h & 0x7FFF) << 13; float x; __builtin_memcpy(&x, &bits, sizeof x);\n"
+        "    x *= 5192296858534827628530496329220096.0f;\n    __builtin_memcpy(&bits, &x, sizeof bits);\n"
+        "    bits |= ((h & 0x7C00) == 0x7C00 ? 0x7F800000u : 0u) | (uint32_t)(h & 0x8000) << 16;\n"
+        "    __builtin_memcpy(&x, &bits, sizeof x);\n    return x;\n}",
+        "f16_of_f32": "static inline uint16_t f16_of_f32(float x)\n{\n"
+        f"    {bits}\n"
+        "    const uint32_t sign = bits >> 16 & 0x8000u;\n    bits &= 0x7FFFFFFFu;\n"
+        "    const uint32_t near = (bits + 0xFFFu + (bits >> 13 & 1u) - 0x38000000u) >> 13;\n"
+        "    float least = (float)fabs(x) + 0.5f; uint32_t small; __builtin_memcpy(&small, &least, sizeof small);\n"
+        "    const uint32_t large = x != x ? 0x7E00u | (bits >> 13 & 0x3FFu) : 0x7C00u;\n"
+        "    const uint32_t finite = bits < 0x38800000u ? small - 0x3F000000u : near;\n"
+        "    return (uint16_t)(sign | (bits >= 0x47800000u ? large : finite));\n}",
+    }
 
 
 def _of_integers(dtype: DType) -> dict[str, str]:

@@ -14,17 +14,21 @@ import _cffi_backend
 import numpy as np
 
 from codegen import tensors
-from codegen.arguments import Fitted, bind, check_threads, fit, not_contiguous
+from codegen.arguments import Fitted, are_same, bind, check_threads, fit, not_contiguous, overlap, overlapping
 from codegen.build import Library
 from codegen.errors import ArgumentError
 from codegen.fastcall import caller_source
 from codegen.forks import fork_lock
 from codegen.guard import addressed
 from codegen.names import function_name
+from codegen.numpy_types import numpy_type
+from codegen.program import Buffer
 from codegen.signature import Signature
 from codegen.turning import Turn, turning
 
 Caller = Callable[..., None]
+InPlace = Callable[[str, str], "Caller | str"]
+"""For an input and an output that are one array: the caller that takes it as the output alone, or why there is none."""
 Otherwise = Callable[[Sequence[Any], Sequence[Any], Any, Mapping[str, Any]], None]
 """A function of a call's arguments: those by position, some MISSING, further ones, the threads, and the keywords."""
 PAGE = 4096
@@ -45,6 +49,7 @@ def make_caller(
     pool: Pool | None = None,
     held: Sequence[Array] = (),
     turned: Turn | None = None,
+    in_place: InPlace | None = None,
 ) -> Caller:
     """A function of the arrays and scalars, by position or by name, that runs a library's kernel on them.
 
@@ -54,13 +59,16 @@ def make_caller(
     contiguous; without it such an array is refused. `turned` makes that of the kernel for arrays whose rows are
     contiguous in another order of their dimensions. `otherwise` takes the calls whose arguments do not fit at first
     sight, in place of `SlowCall`, and those whose sizes are `excluded`; workspaces then
-    come from the `pool` of the callers that it calls. `held` are the values of `signature.held`. Several threads may
-    call the function at the same time.
+    come from the `pool` of the callers that it calls. `held` are the values of `signature.held`. `in_place` is asked
+    the first time that an output is the same array as an input; without it this is refused. Several threads may call
+    the function at the same time.
 
     The caller raises ArgumentError, and then leaves the arrays unchanged.
     """
     with fork_lock:
-        slow = SlowCall(signature, library, strided, pool or Pool(signature, library), held, turned)
+        slow = SlowCall(
+            signature, library, strided, pool or Pool(signature, library), held, turned=turned, in_place=in_place
+        )
         names = _names(signature, library, slow, otherwise) | _held(held)
     names |= {"_THREADS": threads, "_excluded": excluded}
     exec(caller_source(signature, excluded is not None), names)
@@ -82,8 +90,8 @@ def _names(signature: Signature, library: Library, slow: SlowCall, otherwise: Ot
         "_NULL": library.ffi.NULL,
         "_MISSING": MISSING,
         "_ndarray": np.ndarray,
-        **{f"_{b.dtype.name}": np.dtype(b.dtype.numpy_name) for b in signature.arrays},
-        **{f"_tensor_{b.dtype.name}": tensors.known(np.dtype(b.dtype.numpy_name)) for b in signature.arrays},
+        **{f"_{b.dtype.name}": numpy_type(b.dtype) for b in signature.arrays},
+        **{f"_tensor_{b.dtype.name}": tensors.known(numpy_type(b.dtype)) for b in signature.arrays},
     }
 
 
@@ -188,6 +196,7 @@ class SlowCall:
         pool: Pool,
         held: Sequence[Array],
         turned: Turn | None,
+        in_place: InPlace | None,
     ) -> None:
         self.signature = signature
         self.pool = pool
@@ -197,9 +206,17 @@ class SlowCall:
         self._turned: dict[Turning, Caller] = {}
         self._pointer = partial(library.ffi.cast, library.ffi.typeof("void *"))
         self._function = getattr(library.lib, function_name(signature.name))
+        self._in_place = None if in_place is None else lru_cache(in_place)
+        self._merged: tuple[int, int, Caller] | None = None
+        """The last call in which an output was an input: the positions of the input and the output, and its caller."""
         self._held = [library.ffi.from_buffer(array) for array in held]
 
     def __call__(self, values: Sequence[Any], extra: Sequence[Any], threads: Any, keywords: Mapping[str, Any]) -> None:
+        if self._merged is not None and not keywords and not extra and not any(value is MISSING for value in values):
+            place, output, caller = self._merged
+            if values[place] is values[output]:
+                caller(*values[:place], *values[place + 1 :], threads=threads)
+                return
         names = [b.name for b in self.signature.buffers]
         positional = [value for value in values if value is not MISSING]
         given = {name: value for name, value in keywords.items() if value is not MISSING}
@@ -212,11 +229,14 @@ class SlowCall:
         bound = bind(names, positional, given)
         given = {name: value for name, value in given.items() if name not in bound}
         try:
-            fitted = fit(self.signature, bound, extra, given)
+            fitted = fit(self.signature, bound, extra, given, may_overlap=True)
         except ArgumentError:
             if self._run_turned(bound, extra, threads, given):
                 return
             raise
+        if shared := overlap(self.signature, fitted.values):
+            self._run_in_place(fitted, *shared, threads)
+            return
         self._learn(bound, fitted)
         threads = check_threads(threads)
         if fitted.contiguous or self.signature.strided:
@@ -248,7 +268,7 @@ class SlowCall:
         if self._make_turned is None:
             return False
         try:
-            fitted = fit(self.signature, bound, extra, given, any_strides=True)
+            fitted = fit(self.signature, bound, extra, given, any_strides=True, may_overlap=True)
         except ArgumentError:
             return False
         values = [fitted.values[b.name] for b in self.signature.buffers]
@@ -264,6 +284,18 @@ class SlowCall:
         sizes = {size: fitted.sizes[size] for size in self.signature.given}
         _call_turned(made, key, values, sizes, check_threads(threads))
         return True
+
+    def _run_in_place(self, fitted: Fitted, output: Buffer, other: Buffer, threads: Any) -> None:
+        """Run the kernel in which an output and an input are one array, if they are here, and may be."""
+        found: Caller | str = ""
+        if self._in_place is not None and are_same(output, other, fitted.values):
+            found = self._in_place(other.name, output.name)
+        if isinstance(found, str):
+            raise overlapping(fitted, output, other, found)
+        places = [b.name for b in self.signature.buffers]
+        self._merged = places.index(other.name), places.index(output.name), found
+        given = {size: fitted.sizes[size] for size in self.signature.given}
+        found(*(value for name, value in fitted.values.items() if name != other.name), **given, threads=threads)
 
     def _strided_caller(self, fitted: Fitted) -> Caller:
         if self._strided is None:

@@ -191,7 +191,7 @@ class Writer:
             return self._parallel(loop, loop.end, inner)
         tile = register_tile(loop, self.program) if self.tiles else None
         if tile is not None:
-            return self._tiled(loop, tile, inner)
+            return self._tiled(loop, tile, scope)
         if loop.mark.vectorize and loop.end is not None:
             end, loop = loop.end, replace(loop, body=written_out(loop.body))
             selected = selection(loop.body, self.program, loop.variable) if loop.step == 1 else None
@@ -261,15 +261,30 @@ class Writer:
 
     def _tiled(self, loop: For, tile: VectorTile, scope: LoopScope) -> list[cgen.Generable]:
         """The loop around a vector loop, with what that keeps in registers."""
-        inner = scope.inside(tile.inner)
+        inside = scope.inside(loop)
+        inner = inside.inside(tile.inner)
 
         def body(node: Node, held: Mapping[Element, str], taken: frozenset[str]) -> list[cgen.Generable]:
             return self.write(node, replace(inner, held={**inner.held, **held}, taken=inner.taken | taken))
 
         printer = StatementPrinter(self._buffers, self._sizes)
-        lines = TileLoop(tile, printer, body, partial(around, loop), scope.taken).lines()
+        few = self._few(loop, tile, scope)
+        lines = TileLoop(tile, printer, body, partial(around, loop), few, inside.taken).lines()
         needed = (*scope.unknown([loop.entered]), *scope.unknown([tile.inner.entered]))
         return [branch(conjunction(needed), lines)] if needed else lines
+
+    def _few(self, loop: For, tile: VectorTile, scope: LoopScope) -> list[cgen.Generable] | None:
+        """A tile's iterations one after the other, each with lanes along the loop around; None if that can't have any.
+
+        Only reductions and selections make its iterations depend on each other: a tile has no other writes.
+        """
+        body = tile.inner.body
+        reduces = bool(reductions(body, self.program, loop.variable)) and self.program.fused
+        if loop.step != 1 or loop.end is None or not (reduces or selection(body, self.program, loop.variable)):
+            return None
+        along = replace(loop, body=body, mark=replace(loop.mark, vectorize=True))
+        one = replace(tile.inner, body=along, mark=replace(tile.inner.mark, vectorize=False))
+        return self.write(one, scope)
 
     def _scanning(self, loop: For, found: Scan, scope: LoopScope) -> list[cgen.Generable]:
         """The loop a vector at a time, with the prefixes of each."""

@@ -65,6 +65,8 @@ def register_tile(loop: For, program: Program) -> VectorTile | None:
     if not found or not kept:
         return None
     dtypes = {buffer.name: buffer.dtype for buffer in program.buffers}
+    if any(dtypes[element.array].is_stored for element in kept):
+        return None
     lanes = min(program.isa.most_lanes, *(_lanes(program, dtypes[element.array]) for element in kept))
     vectors, rest = divmod(most, lanes)
     if rest or not 0 < vectors <= MOST_VECTORS:
@@ -148,6 +150,8 @@ class TileLoop:
     printer: StatementPrinter
     body: Body
     around: Around
+    few: list[cgen.Generable] | None
+    """What runs instead for at most a quarter of a vector of iterations; None for nothing else."""
     taken: frozenset[str]
 
     def lines(self) -> list[cgen.Generable]:
@@ -159,7 +163,11 @@ class TileLoop:
         if trips.number == size:
             return [whole]
         test = Compare(trips, "==", Linear.of(size))
-        return [style.IfStatement(Line(str(test), test.names), whole, style.Braces([self._vectors()]))]
+        rest = self._vectors()
+        if self.few is not None:
+            few = Compare(trips * 4, "<=", Linear.of(tile.lanes))
+            rest = style.IfStatement(Line(str(few), few.names), style.Braces(self.few), style.Braces([rest]))
+        return [style.IfStatement(Line(str(test), test.names), whole, style.Braces([rest]))]
 
     def _vectors(self) -> cgen.Generable:
         """The vectors of a tile that is not whole, one after the other."""

@@ -4,6 +4,8 @@ A number or an index takes the type of the other operand, as in NumPy: `2.0*x` i
 are computed as in Python, whose integers are unbounded. Integers wrap around: `x + y` is `add_i32(x, y)`. Division is
 true division, of integers too. `max(a, b)` is `a` unless `b > a`, so a NaN propagates as it does in Python's loops.
 
+C only stores f16 and bf16: an operation on them is computed in f32, and rounded to the type, as NumPy does.
+
 Each text carries its type in C: a conversion that may change a value is written out, `(float)i`, so that no compiler
 warns of it.
 """
@@ -86,6 +88,8 @@ class StatementPrinter:
     def update(self, target: str, statement: Assign) -> str:
         """`target += …;` with the statement's operator and right-hand side, into a variable of the target's type."""
         dtype = self.buffers[statement.target.array].dtype
+        if dtype.is_stored:
+            return self._rounded(target, statement, dtype)
         match statement.op, statement.expr:
             case "+", Unary("-", operand):
                 return self._step(target, "-", operand, dtype)
@@ -108,6 +112,32 @@ class StatementPrinter:
         level = PRODUCT if op == "*" else SUM
         result = Typed(f"{before} {op} {_tight(value, SIGN if op == '*' else PRODUCT)}", level, joined)
         return f"{target} = {_cast(result, dtype).text};"
+
+    def _rounded(self, target: str, statement: Assign, dtype: DType) -> str:
+        """The same into a type that C only stores."""
+        if statement.op == "=":
+            return f"{target} = {self.value(statement.expr, dtype)};"
+        before, value = _converted(Typed(target, PRIMARY, dtype), f32), self._in_f32(statement.expr, dtype)
+        return f"{target} = {_cast(_combined(statement.op, before, value), dtype).text};"
+
+    def _in_f32(self, expr: Expr, dtype: DType) -> Typed:
+        """A value of a type that C only stores, or one that is not converted to it, in the type to compute with."""
+        typed = self.print(expr, dtype)
+        return typed if typed.dtype == f64 else _converted(typed, f32)
+
+    def _stored(self, expr: Unary | Binary | FunctionCall | Ternary, dtype: DType) -> Typed:
+        """An operation on values of a type that C only stores: computed in f32, and rounded."""
+        match expr:
+            case Unary(_, operand):
+                return Typed("-" + _tight(self._in_f32(operand, dtype), PRIMARY), SIGN, f32)
+            case Binary(op, left, right):
+                return _cast(_combined(op, self._in_f32(left, dtype), self._in_f32(right, dtype)), dtype)
+            case FunctionCall(function, args):
+                texts = ", ".join(self._in_f32(arg, dtype).text for arg in args)
+                return _cast(Typed(f"{function_name(function, f32)}({texts})", PRIMARY, f32), dtype)
+            case Ternary(test, then, other):
+                texts = ", ".join(self._in_f32(side, dtype).text for side in (then, other))
+                return Typed(f"{function_name('choose', f32)}({self._condition(test)}, {texts})", PRIMARY, f32)
 
     def value(self, expr: Expr, dtype: DType) -> str:
         """The text of a value of this type."""
@@ -195,6 +225,8 @@ class StatementPrinter:
                 element = self.at(expr)
                 text = self.held.get(element) or self.element(element)
                 return Typed(text, PRIMARY, self.buffers[array].dtype)
+            case Unary() | Binary() | FunctionCall() | Ternary() if dtype.is_stored:
+                return self._stored(expr, dtype)
             case Unary(_, operand) if self._wraps(expr, dtype):
                 return Typed(f"neg_{dtype.name}({self.value(operand, dtype)})", PRIMARY, dtype)
             case Unary(_, operand):
@@ -241,7 +273,8 @@ class StatementPrinter:
         if isinstance(joined, Weak):
             whole = not joined.is_float and fits(max(bound(left), bound(right)), i64)
             joined = i64 if whole else f64
-        first, second = self._alike(left, right, joined)
+        sides = (self._in_f32(left, joined), self._in_f32(right, joined)) if joined.is_stored else None
+        first, second = sides or self._alike(left, right, joined)
         return _tight(first, SUM), _tight(second, SUM)
 
     def _alike(self, left: Expr, right: Expr, dtype: DType) -> tuple[Typed, Typed]:
@@ -272,6 +305,8 @@ def literal(value: float | int, dtype: DType) -> Typed:
         whole = integer(value, dtype)
         text = least(dtype) if whole == limits(dtype)[0] else str(whole)
         return Typed(text, SIGN if text.startswith("-") else PRIMARY, dtype)
+    if dtype.is_stored:
+        value, dtype = _nearest(_float(value), dtype), f32
     dtype = f32 if dtype == f16 else dtype
     number = _float(value) if dtype == f64 else _single(_float(value))
     if math.isfinite(number):
@@ -287,6 +322,21 @@ def _float(value: float | int) -> float:
         return float(value)
     except OverflowError:
         return math.copysign(math.inf, value)
+
+
+def _nearest(value: float, dtype: DType) -> float:
+    """The number of a type that C only stores that is nearest to an f64."""
+    with np.errstate(over="ignore"):
+        if dtype.name == f16.name:
+            return float(np.float16(value))
+        single = np.float32(value)
+    if not np.isfinite(single):
+        return float(single)
+    bits = int(single.view(np.uint32))
+    if float(single) != value and not bits & 1:  # rounded to an odd number, so that it is not rounded twice
+        bits += 1 if abs(float(single)) < abs(value) else -1
+    rounded = bits + 0x7FFF + (bits >> 16 & 1) & 0xFFFF0000
+    return float(np.uint32(rounded).view(np.float32))
 
 
 def _single(value: float) -> float:
@@ -338,6 +388,8 @@ def _joined(first: DType, second: DType) -> DType:
 
 def _may_change(source: DType, target: DType) -> bool:
     """Whether a conversion may change a value, of which compilers warn unless it is explicit."""
+    if source.is_stored or target.is_stored:
+        return source != target
     if target.is_float and not source.is_float:
         return source.size * 2 > target.size
     wider = source.size > target.size or (source.size == target.size and source.is_unsigned != target.is_unsigned)
@@ -349,7 +401,23 @@ def _converted(typed: Typed, dtype: DType) -> Typed:
     return _cast(typed, dtype) if _may_change(typed.dtype, dtype) else typed
 
 
+def _combined(op: str, first: Typed, second: Typed) -> Typed:
+    """`first op second` for an operator, `min` or `max`, in the wider of the two types."""
+    joined = _joined(first.dtype, second.dtype)
+    if op in ("min", "max"):
+        return Typed(f"{op}_{joined.name}({first.text}, {second.text})", PRIMARY, joined)
+    level = PRODUCT if op in "*/" else SUM
+    return Typed(f"{_tight(first, level)} {op} {_tight(second, level + 1)}", level, joined)
+
+
 def _cast(typed: Typed, dtype: DType) -> Typed:
+    if typed.dtype.is_stored:
+        single = Typed(f"f32_of_{typed.dtype.name}({typed.text})", PRIMARY, f32)
+        return single if dtype == f32 else _cast(single, dtype)
+    if dtype.is_stored:
+        exact = typed.dtype == f32
+        value = typed.text if exact else f"odd_f32({_converted(typed, f64).text})"
+        return Typed(f"{dtype.name}_of_f32({value})", PRIMARY, dtype)
     if typed.dtype.is_float and not dtype.is_float:
         return Typed(f"to_{dtype.name}({typed.text})", PRIMARY, dtype)
     return Typed(f"({dtype.c_name}){_tight(typed, PRIMARY)}", SIGN, dtype)

@@ -108,9 +108,9 @@ def reductions(body: Node, program: Program, variable: str) -> tuple[LaneReducti
         elements += [target, *map(printer.at, loads(assign.expr))]
         if variable in target.names or target.array in own:
             continue
-        if assign.op == "=" or use.nested:
-            return None
         dtype = printer.buffers[target.array].dtype
+        if assign.op == "=" or use.nested or dtype.is_stored:
+            return None
         place, names = printer.element(target), printer.element_names(target)
         found.append(LaneReduction(use.statement, assign.op, target, place, dtype, names))
     ops = [(reduction.element, reduction.op) for reduction in found]

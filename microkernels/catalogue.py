@@ -11,7 +11,7 @@ from __future__ import annotations
 import difflib
 import re
 
-from microkernels.ctext import Space, part, vector_layer
+from microkernels.ctext import Space, conversion, part, vector_layer
 from microkernels.custom_kernel import CustomKernel
 from microkernels.dtypes import DType, f16, f32, f64
 from microkernels.errors import TargetError, shown
@@ -261,12 +261,14 @@ def gemv_source(isa: ISA, dtype: DType) -> str:
     return vector_layer(isa, dtype) + part("gemv", isa, dtype)
 
 
-def pack_source(isa: ISA, dtype: DType, to: Space = "global") -> str:
+def pack_source(isa: ISA, dtype: DType, to: Space = "global", source: DType | None = None) -> str:
     """C text that defines `pack_f32_avx512` and its variants: across, along, gather, turned.
 
-    On a device the panel is in the address space `to`: `pack_f32_opencl512_l` writes a `__local` one.
+    On a device the panel is in the address space `to`: `pack_f32_opencl512_l` writes a `__local` one. `source` is the
+    type of the array if it is not that of the panel: `pack_f32_avx512_bf16`.
     """
-    return vector_layer(isa, dtype) + part("pack", isa, dtype, (to,))
+    converted = conversion(isa, dtype, source) if source else ""
+    return vector_layer(isa, dtype) + converted + part("pack", isa, dtype, (to,), source)
 
 
 def scatter_source(isa: ISA, dtype: DType) -> str:

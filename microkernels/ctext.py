@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from microkernels.dtypes import DType
+from microkernels.dtypes import DType, bf16, f16, in_c
 from microkernels.isa import ISA
 from microkernels.opencl_isa import is_device
 from microkernels.prune import items_of
@@ -63,11 +63,22 @@ def vector_constraint(isa: ISA) -> str:
     return "w" if isa.machine == "aarch64" else "v" if isa.name == "avx512" else "x"
 
 
-def specialise(text: str, isa: ISA, dtype: DType, name: str = "", spaces: Sequence[Space] = ()) -> str:
-    """C text written for `T`, specialised for one ISA, scalar type and the address spaces of the part `name`."""
+def pack_suffix(isa: ISA, dtype: DType, source: DType, *spaces: Space) -> str:
+    """The suffix of the packing routines: that of the panel's type, and the type of the array if it is another one."""
+    return suffix(isa, dtype, *spaces) + (f"_{source.name}" if source.name != dtype.name else "")
+
+
+def specialise(
+    text: str, isa: ISA, dtype: DType, name: str = "", spaces: Sequence[Space] = (), source: DType | None = None
+) -> str:
+    """C text written for `T`, specialised for one ISA, scalar type and the address spaces of the part `name`.
+
+    `source` is the type `S` of an array that is converted to `T`; None for an array of `T`.
+    """
     operands = dict(zip(OPERANDS.get(name, ()), spaces, strict=False))
-    words = _words(isa, dtype)
-    own = _own_names(name) if letters(isa, *spaces) else frozenset()
+    words = _words(isa, dtype) | _source_words(isa, dtype, source)
+    own = _own_names(name) if letters(isa, *spaces) or source else frozenset()
+    ending = pack_suffix(isa, dtype, source or dtype, *spaces)
     px = {4: "ps", 8: "pd"}[dtype.size] if isa.machine == "x86_64" or is_device(isa) else dtype.name
 
     def space(match: re.Match[str]) -> str:
@@ -77,11 +88,21 @@ def specialise(text: str, isa: ISA, dtype: DType, name: str = "", spaces: Sequen
         word = match.group()
         if word in words:
             return words[word]
+        if source and word.endswith("_S_T"):
+            return f"{word[:-4]}_{suffix(isa, dtype)}_{source.name}"
         if word.endswith("_T"):
-            return word[:-1] + suffix(isa, dtype, *(spaces if word in own else ()))
+            return word[:-1] + (ending if word in own else suffix(isa, dtype))
         return re.sub("_px$", f"_{px}", word)
 
     return NAME.sub(replace, re.sub(r"\b(GLOBAL|[A-Z]+_SPACE) ", space, text))
+
+
+def _source_words(isa: ISA, dtype: DType, source: DType | None) -> dict[str, str]:
+    """The replacements of words for the type of an array; if it is `T`, its elements are loaded as they are."""
+    if source:
+        return {"S": in_c(source).c_name}
+    loads = {"get_S_T": f"load_{suffix(isa, dtype)}", "get_tail_S_T": f"load_tail_{suffix(isa, dtype)}"}
+    return {"S": dtype.c_name, **loads, "one_S_T": ""}
 
 
 def _words(isa: ISA, dtype: DType) -> dict[str, str]:
@@ -142,10 +163,16 @@ def guarded(name: str, text: str) -> str:
 
 
 @functools.cache
-def part(name: str, isa: ISA, dtype: DType, spaces: tuple[Space, ...] = ()) -> str:
-    """The file `c/NAME.h` for one ISA, scalar type and address spaces, with its guard."""
-    text = specialise(_file(f"c/{name}.h"), isa, dtype, name, spaces)
-    return guarded(f"{name}_{suffix(isa, dtype, *spaces)}", text)
+def part(name: str, isa: ISA, dtype: DType, spaces: tuple[Space, ...] = (), source: DType | None = None) -> str:
+    """The file `c/NAME.h` for one ISA, scalar type, address spaces and type of the array, with its guard."""
+    text = specialise(_file(f"c/{name}.h"), isa, dtype, name, spaces, source)
+    return guarded(f"{name}_{pack_suffix(isa, dtype, source or dtype, *spaces)}", text)
+
+
+def conversion(isa: ISA, dtype: DType, source: DType) -> str:
+    """Vectors of `dtype` from elements of the type `source`."""
+    name = f"convert_{source.name}" if source in (f16, bf16) else "convert"
+    return part(name, isa, dtype, source=source) + part("convert_tail", isa, dtype, source=source)
 
 
 def vector_layer(isa: ISA, dtype: DType) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 
@@ -23,6 +23,11 @@ class DType:
     def is_unsigned(self) -> bool:
         """Whether the type is one of integers without negative numbers."""
         return self.name.startswith("u")
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether C only stores the type, as the bits of a float: it computes in f32, and rounds each result."""
+        return self.is_float and self.c_name == STORED
 
     __iter__ = None
     """A type is not iterable: without this, `list(f32)` would call `__getitem__` for ever."""
@@ -50,7 +55,16 @@ i16 = DType("i16", "int16_t", "int16", 2, False)
 i32 = DType("i32", "int32_t", "int32", 4, False)
 i64 = DType("i64", "int64_t", "int64", 8, False)
 
+STORED = "uint16_t"
+"""The type in C of a float that is only stored."""
 f16 = DType("f16", "half", "float16", 2, True)
-"""Half precision, for OpenCL devices that have it; GPU microkernels accumulate in f32."""
+"""Half precision, IEEE 754's binary16; GPU microkernels accumulate in f32."""
+bf16 = DType("bf16", STORED, "bfloat16", 2, True)
+"""The upper half of an f32: its range, with 8 bits of precision."""
 
-DTYPES = {dtype.name: dtype for dtype in (f16, f32, f64, u8, i8, i16, i32, i64)}
+DTYPES = {dtype.name: dtype for dtype in (bf16, f16, f32, f64, u8, i8, i16, i32, i64)}
+
+
+def in_c(dtype: DType) -> DType:
+    """The type as C has it: C99 and C++11 have no half precision, and store its bits."""
+    return replace(dtype, c_name=STORED) if dtype == f16 else dtype

@@ -65,18 +65,18 @@ class Compiled:
 class Prepacked:
     """The cached texts of a kernel that reads panels of an array, and of the kernel that fills these.
 
-    `panels` are the name and the number of elements of each.
+    `panels` are the name, the name of the type, and the number of elements of each.
     """
 
     reading: Compiled
     filling: Compiled
-    panels: tuple[tuple[str, int], ...]
+    panels: tuple[tuple[str, str, int], ...]
 
     @staticmethod
     def from_values(values: dict[str, Any]) -> Prepacked:
         """What `asdict` took apart."""
         reading, filling = (Compiled.from_values(values[name]) for name in ("reading", "filling"))
-        return Prepacked(reading, filling, tuple((name, count) for name, count in values["panels"]))
+        return Prepacked(reading, filling, tuple((name, dtype, count) for name, dtype, count in values["panels"]))
 
 
 def compiled(nest: Nest, isa: ISA, threads: int, basis: Basis) -> Compiled:
@@ -199,7 +199,7 @@ def translate_prepacked(schedule: Schedule, isa: ISA, array: str) -> Prepacked:
             f"the panels of {array} depend on {', '.join(unknown)}, which {array} does not tell. "
             f"Remedy: fix it before: poly.compile({schedule.nest.name}, {unknown[0]}=…)."
         )
-    panels = tuple((panel.name, panel.count.number or 0) for panel in panels_of(program, array))
+    panels = tuple((panel.name, panel.dtype.name, panel.count.number or 0) for panel in panels_of(program, array))
     texts = [_printed(part(program, array), schedule, isa) for part in (reading, filling)]
     return Prepacked(texts[0], texts[1], panels)
 

@@ -46,8 +46,8 @@ class Kernel(Scheduled):
 
     Call it on the arrays and scalars, in the order of the nest's arguments: `kernel(A, B, C)`. Keywords are `threads=`,
     for this call alone, and the sizes that do not follow from the arrays' shapes, as in `kernel(x, T=3)`; other sizes
-    may be given too, and must agree with the arrays. The outputs are updated in place. Several threads may call a
-    kernel at once.
+    may be given too, and must agree with the arrays. The outputs are updated in place. An output may be the same array
+    as an input if the nest reads each element before it writes it. Several threads may call a kernel at once.
 
     Raises (when called):
         ArgumentError: an argument does not fit; no array has been changed.
@@ -285,14 +285,26 @@ class Kernel(Scheduled):
         """
         if self.packed is not None:
             return self._with_strides_and_panels(self.packed)
-        nest = with_strides(self.nest)
+        return self._following(with_strides(self.nest), strided=True)
+
+    def _in_place(self, read: str, written: str) -> Caller | str:
+        """The caller of the kernel in which an input and an output are one array, or why they may not be."""
+        from poly.analysis.in_place import in_place  # few calls need it
+
+        if self.packed is not None:
+            return f"{self.packed.array} was packed for arrays that are apart"
+        nest = in_place(self.nest, read, written)
+        return nest if isinstance(nest, str) else self._following(nest, self._strided)._caller
+
+    def _following(self, nest: Nest, strided: bool) -> Kernel:
+        """The kernel of a variant of this nest that follows the same schedule, or the model's if that does not fit."""
         if isinstance(self.basis, Schedule):
             with suppress(ScheduleError):
-                return self._with_strides(nest, self.basis.on(nest))
+                return self._variant(nest, strided, self.basis.on(nest))
         elif self.basis is not None:
             with suppress(Exception):  # a schedule from a file can fail in any way
-                return checked(self._with_strides(nest, self.basis))
-        return self._with_strides(nest, None)
+                return checked(self._variant(nest, strided, self.basis))
+        return self._variant(nest, strided, None)
 
     def _turned_caller(self, axes: Axes) -> Caller | None:
         """The caller of the kernel that takes turned arrays; None if one of them cannot be turned."""
@@ -314,9 +326,9 @@ class Kernel(Scheduled):
             nest, self.isa, self.threads, basis, compiled(nest, self.isa, self.threads, basis), toolchain=self.toolchain
         )
 
-    def _with_strides(self, nest: Nest, basis: Basis) -> Kernel:
+    def _variant(self, nest: Nest, strided: bool, basis: Basis) -> Kernel:
         made = compiled(nest, self.isa, self.threads, basis)
-        return Kernel(nest, self.isa, self.threads, basis, made, True, self.toolchain)
+        return Kernel(nest, self.isa, self.threads, basis, made, strided, self.toolchain)
 
     def _with_strides_and_panels(self, packed: Packed) -> Kernel:
         nest = with_strides(self.nest, dense=(packed.array,))
@@ -365,9 +377,10 @@ def caller(kernel: Kernel, otherwise: Otherwise | None = None, excluded: Contain
         strided,
         otherwise,
         excluded,
-        kernel._pool,
-        kernel._panels,
-        turn,
+        pool=kernel._pool,
+        held=kernel._panels,
+        turned=turn,
+        in_place=kernel._in_place,
     )
 
 

@@ -12,8 +12,9 @@ import numpy as np
 from codegen import turning
 from codegen.arguments import check_memory
 from codegen.errors import ArgumentError
+from codegen.numpy_types import numpy_type
 from codegen.program import Buffer
-from microkernels.dtypes import DTYPES, DType, f16, f32
+from microkernels.dtypes import DTYPES, DType, bf16, f16, f32
 
 AnyArray = np.ndarray[Any, Any]
 
@@ -41,7 +42,7 @@ class OperandLayout:
     def turn(self, dtype: DType) -> Callable[[AnyArray], Any]:
         """The function that makes an array of this layout what a kernel takes; numbers are passed by value."""
         if not self.axes:
-            return partial(_number, np.dtype(dtype.numpy_name))
+            return partial(_number, numpy_type(dtype))
         if self.copied:
             return partial(np.require, dtype=dtype.numpy_name, requirements=["C", "A"])
         in_order = self.axes == tuple(range(len(self.axes)))
@@ -86,7 +87,7 @@ def common_type(dtypes: Sequence[np.dtype[Any]], dtype: DType | None) -> DType:
                 name = f"operand {number} has dtype {own.name}, which {dtype.name} does not represent"
                 raise ArgumentError(f"einsum: {name}. Convert it: astype(np.{dtype.numpy_name}).")
         return dtype
-    known = {found.numpy_name: found for found in DTYPES.values() if found != f16}
+    known = {found.numpy_name: found for found in DTYPES.values() if found not in (f16, bf16)}
     try:
         name = np.result_type(*dtypes).name
     except TypeError:

@@ -17,10 +17,11 @@ from codegen.arguments import fit
 from codegen.build import load
 from codegen.call import make_caller
 from codegen.guard import declarations
+from codegen.numpy_types import numpy_type
 from codegen.prepacking import filling_name, panel_buffer
 from codegen.program import Buffer
 from codegen.signature import Signature
-from microkernels.dtypes import DType
+from microkernels.dtypes import DTYPES, DType
 from microkernels.errors import did_you_mean, plain
 from microkernels.kernel import TileKernel
 from poly.analysis.contraction import formed
@@ -47,20 +48,20 @@ class Packed:
     """
 
     array: str
-    dtype: DType
+    types: tuple[DType, ...]
     names: tuple[str, ...]
     panels: tuple[Array, ...]
     filling: str
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Another process may load the panels to any address, so that they are aligned again."""
-        return _aligned_again, (self.array, self.dtype, self.names, self.panels, self.filling)
+        return _aligned_again, (self.array, self.types, self.names, self.panels, self.filling)
 
     @cached_property
     def buffers(self) -> tuple[Buffer, ...]:
         """The panels as arguments of the C function."""
-        pairs = zip(self.names, self.panels, strict=True)
-        return tuple(panel_buffer(name, self.dtype, len(panel), "in") for name, panel in pairs)
+        each = zip(self.names, self.types, self.panels, strict=True)
+        return tuple(panel_buffer(name, dtype, len(panel), "in") for name, dtype, panel in each)
 
     @property
     def bytes(self) -> int:
@@ -68,8 +69,10 @@ class Packed:
         return sum(panel.nbytes for panel in self.panels)
 
 
-def _aligned_again(array: str, dtype: DType, names: tuple[str, ...], panels: tuple[Array, ...], filling: str) -> Packed:
-    return Packed(array, dtype, names, tuple(map(_aligned, panels)), filling)
+def _aligned_again(
+    array: str, types: tuple[DType, ...], names: tuple[str, ...], panels: tuple[Array, ...], filling: str
+) -> Packed:
+    return Packed(array, types, names, tuple(map(_aligned, panels)), filling)
 
 
 def _aligned(panel: Array) -> Array:
@@ -201,10 +204,10 @@ def _check_outside(made: Schedule, array: str) -> None:
 
 def filled(nest: Nest, array: str, value: Array, made: Prepacked, threads: int) -> Packed:
     """The array's values in the panels that a kernel reads. Raises ToolchainError if the text cannot be compiled."""
-    dtype = nest.array(array).dtype
-    outputs = tuple(panel_buffer(name, dtype, count, "out") for name, count in made.panels)
+    outputs = tuple(panel_buffer(name, DTYPES[dtype], count, "out") for name, dtype, count in made.panels)
     own = Signature(filling_name(nest.name, array), (), (_operand(nest, array), *outputs), made.filling.scratch)
-    panels = tuple(_new(count, value.dtype) for _, count in made.panels)
+    panels = tuple(_new(count, numpy_type(DTYPES[dtype])) for _, dtype, count in made.panels)
     library = load(made.filling.library, declarations(own), made.filling.flags)
     make_caller(own, library, threads)(value, *panels)
-    return Packed(array, dtype, tuple(name for name, _ in made.panels), panels, made.filling.source)
+    names, types = tuple(name for name, _, _ in made.panels), tuple(DTYPES[dtype] for _, dtype, _ in made.panels)
+    return Packed(array, types, names, panels, made.filling.source)

@@ -15,6 +15,7 @@ MYPY = False
 """True to mypy, and to no other type checker."""
 
 if MYPY:
+    from poly.any_types import bf16 as bf16
     from poly.any_types import f16 as f16
     from poly.any_types import f32 as f32
     from poly.any_types import f64 as f64
@@ -35,8 +36,11 @@ elif TYPE_CHECKING:
         def __getitem__(self, at: Any) -> Any: ...
         def __setitem__(self, at: Any, value: Any) -> None: ...
 
+    class bf16(_Argument, float):
+        """The upper half of an f32: its range, with 8 bits of precision."""
+
     class f16(_Argument, float):
-        """Half precision, for OpenCL devices that have it."""
+        """Half precision."""
 
     class f32(_Argument, float):
         """Single precision."""
@@ -60,6 +64,6 @@ elif TYPE_CHECKING:
         """Integers of 64 bits, which wrap around."""
 
 else:
-    from microkernels.dtypes import f16, f32, f64, i8, i16, i32, i64, u8
+    from microkernels.dtypes import bf16, f16, f32, f64, i8, i16, i32, i64, u8
 
-__all__ = ["f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8"]
+__all__ = ["bf16", "f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8"]

@@ -12,7 +12,9 @@ from benchmarks.arrays import Array
 from benchmarks.case import Problem
 from benchmarks.contender import Contender
 from benchmarks.peers.cblas import CBlas, entry_points
+from benchmarks.problems import fused
 from benchmarks.problems.contraction import ContractionProblem
+from benchmarks.problems.fused import FusedProblem
 from benchmarks.problems.matmul import Matmul
 from benchmarks.problems.reductions import BY_NUMPY, ReductionProblem
 from poly.timing.benchmark import python_timed
@@ -51,8 +53,9 @@ class Numpy:
                 run = python_timed(lambda: np.einsum(problem.subscripts, first, second, out=output, optimize=True))
                 config = "einsum(optimize=True)" + (f" on {found.config}" if found else "")
                 return Contender(self.name, np.__version__, config, run, lambda: output, in_c=False)
-            case ReductionProblem(name=name):
-                work = functools.partial(BY_NUMPY[name], *arrays[: problem.written[0]])
+            case ReductionProblem(name=name) | FusedProblem(name=name):
+                known = fused.BY_NUMPY if isinstance(problem, FusedProblem) else BY_NUMPY
+                work = functools.partial(known[name], *arrays[: problem.written[0]])
                 return Contender(self.name, np.__version__, name, python_timed(work), work, in_c=False)
         return None
 

@@ -15,8 +15,10 @@ from benchmarks.case import Problem
 from benchmarks.contender import Contender, NotInstalled
 from benchmarks.peers.package import Package, Packaged
 from benchmarks.peers.printed import printed
+from benchmarks.problems import fused
 from benchmarks.problems.contraction import ContractionProblem
 from benchmarks.problems.convolution import Convolution
+from benchmarks.problems.fused import FusedProblem
 from benchmarks.problems.matmul import Matmul
 from benchmarks.problems.reductions import ReductionProblem, by_torch
 from poly.timing.benchmark import python_timed
@@ -72,11 +74,11 @@ class Torch(Packaged):
                 config = f"conv2d, {layout_name}, {onednn_kernels(convolve)}"
                 result = convolution_result(problem, arrays, convolve)
                 return Contender(self.name, torch.__version__, config, python_timed(convolve), result, False)
-            case ReductionProblem(name=name):
+            case ReductionProblem(name=name) | FusedProblem(name=name):
                 operands = [torch.from_numpy(x) for x in arrays[: problem.written[0]]]
-                reduce = functools.partial(by_torch(torch, name), *operands)
-                run = python_timed(reduce)
-                return Contender(self.name, torch.__version__, name, run, lambda: reduce().numpy(), False)
+                known = fused.by_torch if isinstance(problem, FusedProblem) else by_torch
+                work = functools.partial(known(torch, name), *operands)
+                return Contender(self.name, torch.__version__, name, python_timed(work), lambda: work().numpy(), False)
         return None
 
 

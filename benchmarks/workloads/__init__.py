@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 
 from benchmarks.case import Case
-from benchmarks.workloads import bandwidth, cold, conv2d, einsum, gemm, reductions, stencil
+from benchmarks.workloads import bandwidth, cold, conv2d, einsum, fused, gemm, reductions, stencil
 from microkernels.dtypes import DTYPES, DType
 
 WORKLOADS: Mapping[str, Callable[[DType], Iterator[Case]]] = {
@@ -15,6 +15,8 @@ WORKLOADS: Mapping[str, Callable[[DType], Iterator[Case]]] = {
     "stencil": stencil.cases,
     "bandwidth": bandwidth.cases,
     "reductions": reductions.cases,
+    "fusion": fused.fusion,
+    "attention": fused.attention,
     "cold": cold.cases,
 }
 """The functions that yield a workload's cases, by its name."""

@@ -1,6 +1,7 @@
 /* Packing into a panel: dst[k2*p2 + k1*p1 + k0*p0 + lane] = src[lane's offset + k2*s2 + k1*s1 + k0*s0] for k0 < K, k1 < K1, k2 < K2;
    lanes from `lanes` up to `width` become zero. Lane l lies at l * ls, or where the lanes are anywhere at offsets[l]. The pitches p0,
-   p1, p2 are multiples of the width, so the loops over the source can go the way in which it lies, whatever the panel's order. */
+   p1, p2 are multiples of the width, so the loops over the source can go the way in which it lies, whatever the panel's order.
+   S is the type of the source, which is converted. */
 
 enum {
     PACK_AHEAD_T = 16, /* rows to prefetch ahead into L2, since the hardware does not follow long strides */
@@ -25,7 +26,7 @@ INLINE void pack_zeros_T(TO_SPACE T *dst, int64_t width, int64_t lanes)
 INLINE int64_t spill_T(int64_t width) { return width > 0 ? (LANES_T + width - 1) / width : 0; }
 
 /* Lanes next to each other: rows are copied by vectors. */
-INLINE void pack_rows_T(TO_SPACE T *dst, int64_t width, int64_t lanes, GLOBAL const T *src, int64_t K, int64_t s0,
+INLINE void pack_rows_T(TO_SPACE T *dst, int64_t width, int64_t lanes, GLOBAL const S *src, int64_t K, int64_t s0,
                         int64_t p0)
 {
     const tail_T tail = tail_of_T((lanes - 1) % LANES_T + 1);
@@ -34,11 +35,11 @@ INLINE void pack_rows_T(TO_SPACE T *dst, int64_t width, int64_t lanes, GLOBAL co
         int64_t l = 0;
         for (; l + LANES_T <= lanes; l += LANES_T) {
             __builtin_prefetch(src + PACK_AHEAD_T * s0 + l, 0, 2);
-            store_T(dst + l, load_T(src + l));
+            store_T(dst + l, get_S_T(src + l));
         }
         if (l < lanes) {
             __builtin_prefetch(src + PACK_AHEAD_T * s0 + l, 0, 2);
-            const vec_T x = load_tail_T(src + l, tail);
+            const vec_T x = get_tail_S_T(src + l, tail);
             if (k < roomy)
                 store_T(dst + l, x);
             else
@@ -68,7 +69,7 @@ INLINE void transpose_T(vec_T *x, int64_t rows)
 
 /* k is contiguous in each lane: blocks of a vector of lanes by a vector of k are turned. `there` lanes of the panel are
    written, `here` of them from the source; `some` are the steps of k. Whole blocks have constants there. */
-INLINE void pack_block_T(TO_SPACE T *dst, int64_t pitch, int64_t there, int64_t here, GLOBAL const T *const *from,
+INLINE void pack_block_T(TO_SPACE T *dst, int64_t pitch, int64_t there, int64_t here, GLOBAL const S *const *from,
                          int64_t k, int64_t some, int roomy)
 {
     vec_T x[LANES_T];
@@ -77,7 +78,7 @@ INLINE void pack_block_T(TO_SPACE T *dst, int64_t pitch, int64_t there, int64_t 
         if (i >= here)
             x[i] = zero_T();
         else
-            x[i] = some == LANES_T ? load_T(from[i] + k) : load_tail_T(from[i] + k, tail_of_T(some));
+            x[i] = some == LANES_T ? get_S_T(from[i] + k) : get_tail_S_T(from[i] + k, tail_of_T(some));
     }
     transpose_T(x, LANES_T);
     UNROLL
@@ -92,13 +93,13 @@ INLINE void pack_block_T(TO_SPACE T *dst, int64_t pitch, int64_t there, int64_t 
 }
 
 /* A panel of at most half a vector: half as many rows are turned, and each vector then holds two steps of k. */
-INLINE void pack_narrow_T(TO_SPACE T *dst, int64_t width, int64_t here, GLOBAL const T *const *from, int64_t k)
+INLINE void pack_narrow_T(TO_SPACE T *dst, int64_t width, int64_t here, GLOBAL const S *const *from, int64_t k)
 {
     enum { HALF = LANES_T / 2 };
     vec_T x[LANES_T];
     UNROLL
     for (int64_t i = 0; i < HALF; i++)
-        x[i] = i < here ? load_T(from[i] + k) : zero_T();
+        x[i] = i < here ? get_S_T(from[i] + k) : zero_T();
     transpose_T(x, HALF);
     UNROLL
     for (int64_t i = 0; i < HALF; i++) {
@@ -110,14 +111,14 @@ INLINE void pack_narrow_T(TO_SPACE T *dst, int64_t width, int64_t here, GLOBAL c
 }
 
 /* Vectors of lanes go from the last to the first, so that what a roomy store spills into the next row is written after. */
-INLINE void pack_columns_T(TO_SPACE T *dst, int64_t width, int64_t lanes, GLOBAL const T *src, int64_t ls,
+INLINE void pack_columns_T(TO_SPACE T *dst, int64_t width, int64_t lanes, GLOBAL const S *src, int64_t ls,
                            const int64_t *offsets, int64_t K, int64_t p0)
 {
     const int64_t roomy = p0 == width ? K - spill_T(width) : 0;
     for (int64_t l = (width - 1) / LANES_T * LANES_T; l >= 0; l -= LANES_T) {
         const int64_t here = least_T(lanes - l, LANES_T);
         const int64_t there = least_T(width - l, LANES_T);
-        GLOBAL const T *from[LANES_T];
+        GLOBAL const S *from[LANES_T];
         for (int64_t i = 0; i < LANES_T; i++)
             from[i] = i < here ? src + (offsets ? offsets[l + i] : (l + i) * ls) : src;
         int64_t k = 0;
@@ -148,14 +149,14 @@ INLINE int64_t find_runs_T(run_T *runs, int64_t lanes, int64_t room, const int64
 }
 
 /* One step of lanes in runs. Where the row is `roomy`, what the last vector spills into the next one is written later. */
-INLINE void pack_run_row_T(TO_SPACE T *to, GLOBAL const T *from, const run_T *runs, int64_t count, int roomy,
+INLINE void pack_run_row_T(TO_SPACE T *to, GLOBAL const S *from, const run_T *runs, int64_t count, int roomy,
                            int64_t ahead)
 {
     for (int64_t r = 0; r < count; r++) {
-        GLOBAL const T *at = from + runs[r].offset;
+        GLOBAL const S *at = from + runs[r].offset;
         if (ahead)
             __builtin_prefetch(at + ahead, 0, 2);
-        const vec_T x = runs[r].length == LANES_T ? load_T(at) : load_tail_T(at, runs[r].tail);
+        const vec_T x = runs[r].length == LANES_T ? get_S_T(at) : get_tail_S_T(at, runs[r].tail);
         if (roomy || runs[r].whole)
             store_T(to + runs[r].lane, x);
         else
@@ -164,7 +165,7 @@ INLINE void pack_run_row_T(TO_SPACE T *to, GLOBAL const T *from, const run_T *ru
 }
 
 /* Lanes anywhere: runs of them are copied by vectors, or where there are none, element by element. */
-INLINE void pack_runs_T(TO_SPACE T *dst, int64_t width, int64_t lanes, GLOBAL const T *src, const int64_t *offsets,
+INLINE void pack_runs_T(TO_SPACE T *dst, int64_t width, int64_t lanes, GLOBAL const S *src, const int64_t *offsets,
                         int64_t K, int64_t s0, int64_t p0, int64_t K1, int64_t s1, int64_t p1,
                         int64_t K2, int64_t s2, int64_t p2)
 {
@@ -179,10 +180,10 @@ INLINE void pack_runs_T(TO_SPACE T *dst, int64_t width, int64_t lanes, GLOBAL co
             for (int64_t k1 = 0; k1 < K1; k1++)
                 for (int64_t k = 0; k < K; k++, roomy--) {
                     TO_SPACE T *to = dst + k2 * p2 + k1 * p1 + k * p0;
-                    GLOBAL const T *from = src + k2 * s2 + k1 * s1 + k * s0;
+                    GLOBAL const S *from = src + k2 * s2 + k1 * s1 + k * s0;
                     if (2 * count > chunk)
                         for (int64_t i = l; i < l + chunk; i++)
-                            to[i] = from[offsets[i]];
+                            to[i] = one_S_T(from[offsets[i]]);
                     else
                         pack_run_row_T(to + l, from, runs, count, roomy > 0, ahead);
                     pack_zeros_T(to, width, lanes);
@@ -201,23 +202,23 @@ INLINE int turns_T(int64_t lanes, const int64_t *offsets, int64_t K)
 }
 
 /* Nothing is contiguous: element by element, along k where its steps are the shorter ones. */
-INLINE void pack_elements_T(TO_SPACE T *dst, int64_t width, int64_t lanes, GLOBAL const T *src, int64_t ls, int64_t K,
+INLINE void pack_elements_T(TO_SPACE T *dst, int64_t width, int64_t lanes, GLOBAL const S *src, int64_t ls, int64_t K,
                             int64_t s0, int64_t p0)
 {
     if (s0 < ls)
         for (int64_t l = 0; l < lanes; l++)
             for (int64_t k = 0; k < K; k++)
-                dst[k * p0 + l] = src[l * ls + k * s0];
+                dst[k * p0 + l] = one_S_T(src[l * ls + k * s0]);
     else
         for (int64_t k = 0; k < K; k++)
             for (int64_t l = 0; l < lanes; l++)
-                dst[k * p0 + l] = src[l * ls + k * s0];
+                dst[k * p0 + l] = one_S_T(src[l * ls + k * s0]);
     for (int64_t k = 0; k < K; k++)
         pack_zeros_T(dst + k * p0, width, lanes);
 }
 
 /* Lanes next to each other. */
-INLINE void pack_across_T(TO_SPACE T *dst, int64_t width, int64_t lanes, GLOBAL const T *src,
+INLINE void pack_across_T(TO_SPACE T *dst, int64_t width, int64_t lanes, GLOBAL const S *src,
                           int64_t K, int64_t s0, int64_t p0, int64_t K1, int64_t s1, int64_t p1,
                           int64_t K2, int64_t s2, int64_t p2)
 {
@@ -227,7 +228,7 @@ INLINE void pack_across_T(TO_SPACE T *dst, int64_t width, int64_t lanes, GLOBAL 
 }
 
 /* Lanes at a constant distance ls, each contiguous along k. */
-INLINE void pack_along_T(TO_SPACE T *dst, int64_t width, int64_t lanes, GLOBAL const T *src, int64_t ls,
+INLINE void pack_along_T(TO_SPACE T *dst, int64_t width, int64_t lanes, GLOBAL const S *src, int64_t ls,
                          int64_t K, int64_t p0, int64_t K1, int64_t s1, int64_t p1,
                          int64_t K2, int64_t s2, int64_t p2)
 {
@@ -237,7 +238,7 @@ INLINE void pack_along_T(TO_SPACE T *dst, int64_t width, int64_t lanes, GLOBAL c
 }
 
 /* Lanes at a constant distance ls. */
-INLINE void pack_T(TO_SPACE T *dst, int64_t width, int64_t lanes, GLOBAL const T *src, int64_t ls,
+INLINE void pack_T(TO_SPACE T *dst, int64_t width, int64_t lanes, GLOBAL const S *src, int64_t ls,
                    int64_t K, int64_t s0, int64_t p0, int64_t K1, int64_t s1, int64_t p1,
                    int64_t K2, int64_t s2, int64_t p2)
 {
@@ -252,7 +253,7 @@ INLINE void pack_T(TO_SPACE T *dst, int64_t width, int64_t lanes, GLOBAL const T
 }
 
 /* Lanes anywhere: lane l is at offsets[l]. */
-INLINE void pack_gather_T(TO_SPACE T *dst, int64_t width, int64_t lanes, GLOBAL const T *src, const int64_t *offsets,
+INLINE void pack_gather_T(TO_SPACE T *dst, int64_t width, int64_t lanes, GLOBAL const S *src, const int64_t *offsets,
                           int64_t K, int64_t s0, int64_t p0, int64_t K1, int64_t s1, int64_t p1,
                           int64_t K2, int64_t s2, int64_t p2)
 {
@@ -268,7 +269,7 @@ INLINE void pack_gather_T(TO_SPACE T *dst, int64_t width, int64_t lanes, GLOBAL 
 /* Several panels at once, whose lanes lie side by side in the source: the panel after this one starts `next` further.
    `lanes` are those of all panels, of which the last may be partial; the width is a multiple of a vector. Long rows are
    read twice as fast by some lines at a time as line by line. */
-INLINE void pack_beside_T(TO_SPACE T *dst, int64_t next, int64_t width, int64_t lanes, GLOBAL const T *src,
+INLINE void pack_beside_T(TO_SPACE T *dst, int64_t next, int64_t width, int64_t lanes, GLOBAL const S *src,
                           int64_t K, int64_t s0, int64_t p0, int64_t K1, int64_t s1, int64_t p1,
                           int64_t K2, int64_t s2, int64_t p2)
 {
@@ -276,11 +277,11 @@ INLINE void pack_beside_T(TO_SPACE T *dst, int64_t next, int64_t width, int64_t 
     for (int64_t k2 = 0; k2 < K2; k2++)
         for (int64_t k1 = 0; k1 < K1; k1++) {
             TO_SPACE T *to = dst + k2 * p2 + k1 * p1;
-            GLOBAL const T *from = src + k2 * s2 + k1 * s1;
+            GLOBAL const S *from = src + k2 * s2 + k1 * s1;
             for (int64_t k = 0; k < K; k++)
                 for (int64_t q = 0; q < whole; q++)
                     for (int64_t l = 0; l < width; l += LANES_T)
-                        store_T(to + q * next + k * p0 + l, load_T(from + k * s0 + q * width + l));
+                        store_T(to + q * next + k * p0 + l, get_S_T(from + k * s0 + q * width + l));
             if (whole * width < lanes)
                 pack_rows_T(to + whole * next, width, lanes - whole * width, from + whole * width, K, s0, p0);
         }
@@ -288,7 +289,7 @@ INLINE void pack_beside_T(TO_SPACE T *dst, int64_t next, int64_t width, int64_t 
 
 /* Several panels at once, where the source is contiguous from panel to panel: the panel after this one starts `next` further, and
    reads what lies next to what this one reads. Lane l lies at l * ls, or where offsets is not null at offsets[l]. */
-INLINE void pack_turned_T(TO_SPACE T *dst, int64_t next, int64_t panels, int64_t width, int64_t lanes, GLOBAL const T *src,
+INLINE void pack_turned_T(TO_SPACE T *dst, int64_t next, int64_t panels, int64_t width, int64_t lanes, GLOBAL const S *src,
                           int64_t ls, const int64_t *offsets, int64_t K, int64_t s0, int64_t p0, int64_t K1, int64_t s1, int64_t p1,
                           int64_t K2, int64_t s2, int64_t p2)
 {
@@ -299,7 +300,7 @@ INLINE void pack_turned_T(TO_SPACE T *dst, int64_t next, int64_t panels, int64_t
             for (int64_t k1 = 0; k1 < K1; k1++)
                 for (int64_t k = 0; k < K; k++) {
                     TO_SPACE T *to = dst + k2 * p2 + k1 * p1 + k * p0 + l;
-                    GLOBAL const T *from[LANES_T];
+                    GLOBAL const S *from[LANES_T];
                     for (int64_t i = 0; i < LANES_T; i++) {
                         const int64_t at = i >= here ? 0 : offsets ? offsets[l + i] : (l + i) * ls;
                         from[i] = src + k2 * s2 + k1 * s1 + k * s0 + at;

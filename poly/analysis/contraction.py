@@ -1,7 +1,8 @@
 """Recognise contractions, and the role of each loop: rows, columns, reduction or batch.
 
 A contraction is any `C[…] += factor * A[…] * B[…]` with affine accesses: matrix products in every transposition,
-batches, matrix-vector products, einsums of two operands, convolutions.
+batches, matrix-vector products, einsums of two operands, convolutions. The operands may be converted to the output's
+type: `C[i, j] += f32(A[i, k]) * f32(B[k, j])`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from dataclasses import dataclass, replace
 
 import islpy as isl
 
-from codegen.expr import Binary, Const, Expr, Load, Unary, loads, walk
+from codegen.expr import Binary, Cast, Const, Expr, Load, Unary, loads, walk
+from microkernels.dtypes import DType, bf16, f16, f32
 from poly.analysis.dependences import dependences
 from poly.ir.instances import coordinates, loop_values
 from poly.ir.layout import step
@@ -37,6 +39,8 @@ class Contraction:
     columns: tuple[str, ...]
     reduce: tuple[str, ...]
     batch: tuple[str, ...]
+    converted: frozenset[str] = frozenset()
+    """The operands, `left` or `right`, whose elements are converted to the output's type."""
 
 
 def recognise(nest: Nest, statement: Statement) -> Contraction | None:
@@ -65,20 +69,31 @@ def _formed(nest: Nest, statement: Statement) -> Contraction | str:
     if not nest.reassociate:
         return "its sums must keep their order: the nest says reassociate=False"
     factors = _factors(statement.expr)
-    operands = [f for f in factors if isinstance(f, Load) and f.indices]
-    others = [f for f in factors if not (isinstance(f, Load) and f.indices)]
+    dtype = nest.array(statement.target.array).dtype
+    known = [_element(factor, dtype) for factor in factors]
+    operands = [element for element in known if element is not None]
+    others = [factor for factor, element in zip(factors, known, strict=True) if element is None]
     if len(operands) != 2:
         return f"it adds a product with {len(operands)} elements of arrays, and must add one with 2"
     if not all(index.is_affine for load in (statement.target, *operands) for index in load.indices):
         return "an index is not affine"
     if any(not _is_scalar(nest, f) for f in others):
         return "a factor beside the two elements is neither a constant nor a number that the caller passes"
-    dtypes = {nest.array(load.array).dtype for load in (statement.target, *operands)}
-    if len(dtypes) != 1:
-        return f"its arrays have several types, {', '.join(sorted(dtype.name for dtype in dtypes))}"
-    if not next(iter(dtypes)).is_float:
-        return f"there is none for {next(iter(dtypes)).name}"
-    return _oriented(nest, _with_roles(statement, operands[0], operands[1], _product(others)))
+    if not dtype.is_float:
+        return f"there is none for {dtype.name}"
+    types = [nest.array(load.array).dtype for load in operands]
+    halves = [own.name for own in (f16, bf16) if own in types]
+    if halves and dtype not in (f32, f16, bf16):
+        return f"it converts {' and '.join(halves)} to {dtype.name}, not to f32"
+    converted = frozenset(side for side, own in zip(("left", "right"), types, strict=True) if own != dtype)
+    found = _with_roles(statement, operands[0], operands[1], _product(others))
+    return _oriented(nest, replace(found, converted=converted))
+
+
+def _element(factor: Expr, dtype: DType) -> Load | None:
+    """The element of an array that is a factor, itself or converted to the output's type; None for another factor."""
+    load = factor.operand if isinstance(factor, Cast) and factor.dtype == dtype else factor
+    return load if isinstance(load, Load) and load.indices else None
 
 
 def feeds_itself(nest: Nest, statement: Statement, within: Iterable[isl.PwAff] = ()) -> bool:
@@ -161,8 +176,8 @@ def _with_roles(statement: Statement, left: Load, right: Load, factor: Expr) -> 
             roles["batch"].append(iterator)
         else:
             roles["columns" if in_right else "rows"].append(iterator)
-    lists = {role: tuple(names) for role, names in roles.items()}
-    return Contraction(statement.name, statement.target, left, right, factor, **lists)
+    rows, columns, reduce, batch = (tuple(roles[role]) for role in ("rows", "columns", "reduce", "batch"))
+    return Contraction(statement.name, statement.target, left, right, factor, rows, columns, reduce, batch)
 
 
 def _oriented(nest: Nest, c: Contraction) -> Contraction:
@@ -184,4 +199,6 @@ def _is_single(statement: Statement, iterator: str) -> bool:
 
 def exchange(c: Contraction) -> Contraction:
     """The same with the operands, and thus rows and columns, exchanged."""
-    return replace(c, left=c.right, right=c.left, rows=c.columns, columns=c.rows)
+    turned = {"left": "right", "right": "left"}
+    converted = frozenset(turned[side] for side in c.converted)
+    return replace(c, left=c.right, right=c.left, rows=c.columns, columns=c.rows, converted=converted)

@@ -26,15 +26,16 @@ class Scanned:
 
     combines: str = ""
     array: str = ""
+    looking: frozenset[str] = frozenset()
+    """The statements directly in the loop, which look at no other element of the array."""
     alone: bool = False
     """Whether the iterations have elements of their own, so that only the statement itself waits for earlier ones."""
 
     def covers(self, dependence: Dependence) -> bool:
         """Whether a dependence is one between the scan's iterations."""
-        ends = (dependence.source, dependence.sink)
-        return dependence.array == self.array and (
-            ends == (self.combines,) * 2 if self.alone else self.combines in ends
-        )
+        ends = {dependence.source, dependence.sink}
+        among = ends == {self.combines} if self.alone else self.combines in ends and ends <= self.looking
+        return dependence.array == self.array and among
 
 
 def scanned_in(nest: Nest, tree: Node, loop: str) -> Scanned:
@@ -51,7 +52,8 @@ def scanned_in(nest: Nest, tree: Node, loop: str) -> Scanned:
     if not (exact or nest.reassociate) or not (alone or _is_looked_at_alone(one, inside, found)):
         return Scanned()
     others = any(other.target.array == one.target.array for other in inside if other is not one)
-    return Scanned() if others else Scanned(one.name, one.target.array, alone)
+    looking = frozenset(other.name for other in inside)
+    return Scanned() if others else Scanned(one.name, one.target.array, looking, alone)
 
 
 def _is_looked_at_alone(one: Statement, inside: list[Statement], found: Mapping[str, Path]) -> bool:

@@ -15,9 +15,10 @@ than these rules without them, as for a contraction of three steps or a depthwis
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 from typing import NamedTuple
 
-from microkernels.opencl_isa import is_gpu
+from microkernels.opencl_isa import DeviceISA, is_gpu
 from poly.autoschedule.rules.blocks import lines
 from poly.autoschedule.rules.factorisations import usual_factorisation
 from poly.autoschedule.rules.form import Form, usual_parts
@@ -27,7 +28,7 @@ from poly.autoschedule.rules.microkernels import contracted, with_other_loops
 from poly.autoschedule.rules.orders import usual_order
 from poly.autoschedule.rules.register_tiles import register_tiles
 from poly.autoschedule.rules.row_blocks import row_blocked
-from poly.autoschedule.rules.sharing import usual_sharing
+from poly.autoschedule.rules.sharing import starts_inside, unshared, usual_sharing
 from poly.autoschedule.rules.solves import usual_solve
 from poly.autoschedule.rules.time_tiles import usual_time_tiles
 from poly.autoschedule.rules.wavefront import interleaved
@@ -41,6 +42,9 @@ from poly.schedules.schedule import Schedule, schedule
 
 AFFORDABLE = 9_000_000
 """The number of isl operations allowed for choosing a schedule: a few seconds."""
+
+RESERVE = 50
+"""The percentage of these operations that is kept for what follows when forms are compared."""
 
 
 def default_schedule(nest: Nest, target: Target) -> Schedule:
@@ -114,9 +118,31 @@ def usual_loops(nest: Nest, target: Target) -> Form:
     solve = usual_solve(nest, target)
     if solve is not None:
         return solve
-    form = usual_time_tiles(usual_sharing(usual_order(nest), target.threads), target.caches)
+    order = usual_order(nest)
+    shared = _finished(usual_time_tiles(usual_sharing(order, target.threads), target.caches), target)
+    loops = _less_often_shared(order, shared, target) or shared
+    return usual_factorisation(nest, target, loops) or loops
+
+
+def _finished(form: Form, target: Target) -> Form:
+    """The form with the rules for what is inside its tiles."""
     form = register_tiles(form, target.isa) or form
     for rule in (lines, interleaved):
         form = rule(form) or form
-    loops = in_groups(in_lanes(form), target.isa)
-    return usual_factorisation(nest, target, loops) or loops
+    return in_groups(in_lanes(form), target.isa)
+
+
+def _less_often_shared(order: Form, shared: Form, target: Target) -> Form | None:
+    """The cheapest form if threads start in each iteration of a loop; they may start for each diagonal, or never.
+
+    None if only one form is legal, or it takes too much work to find others.
+    """
+    if isinstance(target.isa, DeviceISA) or not starts_inside(shared.tried):
+        return None
+    with suppress(TooCostly), limited(AFFORDABLE, reserve=RESERVE):
+        alone = unshared(order)
+        tiled = usual_time_tiles(alone, target.caches, shared=True)
+        forms = (tiled,) if tiled is not alone else ()
+        others = (_finished(form, target) for form in (*forms, usual_time_tiles(alone, target.caches)))
+        return min((shared, *others), key=lambda form: expectation(form.tried, target).seconds)
+    return None

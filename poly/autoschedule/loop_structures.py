@@ -2,7 +2,7 @@
 
     order       of the loops, fused or not
     share       which loop is parallel
-    blocks      none, of loops, of cache lines, of time steps
+    blocks      none, of loops, of cache lines, of time steps, in registers
     or          a microkernel for a matrix-vector product, a non-rectangular contraction or a solve
 
 The schedule that `poly.compile` uses without measurements is the usual point of one of these forms.
@@ -60,7 +60,7 @@ def all_forms(nest: Nest, target: Target, product: Product | None) -> Iterator[F
 def _forms_of(form: Form, target: Target) -> Iterator[Form]:
     """The vectorised forms of one order of loops."""
     simple = in_lanes(form)
-    special = (register_tiles(form, target.isa), lines(form), interleaved(form), *time_tiles(form, target.caches))
+    special = (register_tiles(form, target.isa), lines(form), interleaved(form), *time_tiles(form, target))
     yield simple
     yield from (in_lanes(made) for made in special if made is not None)
     written, cut = unrolled(simple), blocks(form)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from codegen.names import function_name
+from microkernels.dtypes import bf16, f16
 from microkernels.errors import shown
 from poly.errors import SpecError
 from poly.ir.nest import Nest
@@ -48,6 +49,12 @@ def check_arguments(nest: Nest, prefix: str) -> None:
         raise SpecError(
             f"{nest.name} writes none of its arguments, so a function in C would do nothing. Remedy: make an array "
             "that it writes an argument."
+        )
+    halves = [array.name for array in nest.arrays if array.dtype in (f16, bf16)]
+    if halves:
+        raise SpecError(
+            f"{nest.name}: {', '.join(halves)} of half precision: the program that checks kernels has no such type in "
+            "C99. Use kernel.source."
         )
     for name in (*nest.sizes, *(array.name for array in nest.arrays)):
         if name.lower().startswith((f"{prefix.lower()}_", PLACEHOLDER)):

@@ -57,12 +57,6 @@ def standalone(kernel: Scheduled) -> Standalone:
     if not isinstance(kernel, Scheduled) or not isinstance(kernel.isa, DeviceISA):
         raise SpecError(f"{shown(kernel)} is no OpenCL kernel: make one with poly.compile(nest, target='opencl').")
     nest = check(kernel.nest)
-    halves = [array.name for array in nest.arrays if array.dtype.name == "f16"]
-    if halves:
-        raise SpecError(
-            f"{nest.name}: {', '.join(halves)} of f16: the program that checks kernels has no such type in C99. "
-            "Use kernel.source and kernel.program."
-        )
     check_arguments(nest, nest.name)
     reference = lower(nest, schedule(nest).tree, PORTABLE)
     return Standalone(

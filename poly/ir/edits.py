@@ -10,7 +10,7 @@ import islpy as isl
 
 from microkernels.errors import did_you_mean, plain
 from poly.errors import ScheduleError
-from poly.ir.tree import Band, Copy, Node, Sequence, bands, children, mapped
+from poly.ir.tree import Band, Copy, Micro, Node, Sequence, bands, children, mapped, walk
 
 
 def find_loop(tree: Node, name: str) -> Band:
@@ -76,9 +76,12 @@ def _numbered(name: str, separator: str) -> Iterator[str]:
 
 
 def rename_repeats(tree: Node) -> Node:
-    """The tree with unique loop names: the second loop `j` becomes `j_2`, the third `j_3`."""
-    used = {band.name for band in bands(tree)}
-    seen: set[str] = set()
+    """The tree with unique loop names: the second loop `j` becomes `j_2`, the third `j_3`.
+
+    Loops that a microkernel has taken keep their names.
+    """
+    seen = {b.name for m in walk(tree) if isinstance(m, Micro) for b in (m.rows, m.columns, *m.reduce) if b is not None}
+    used = {*seen, *(band.name for band in bands(tree))}
 
     def visit(node: Node) -> Node:
         if isinstance(node, Band):

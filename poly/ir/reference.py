@@ -13,16 +13,21 @@ import numpy as np
 
 from codegen.expr import FUNCTIONS
 from codegen.integer import Linear
+from codegen.numpy_types import numpy_type
 from codegen.promotion import integer
-from microkernels.dtypes import DTYPES, DType
+from microkernels.dtypes import DTYPES, DType, bf16
 from poly.ir.lookups import check_indices, index_reads
 from poly.ir.nest import Array, Nest
 from poly.ir.sizes import fitted
 
-TYPES = {np.dtype(dtype.numpy_name).type: dtype for dtype in DTYPES.values()}
-"""The scalar types by NumPy's type."""
+TYPES = {numpy_type(dtype).type: dtype for dtype in DTYPES.values() if not dtype.is_float}
+"""The integer types by NumPy's type."""
 OPERATORS: dict[type[ast.operator], str] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "divide"}
 """The names, in `_functions`, of the functions that replace operators."""
+COMPARISONS: dict[type[ast.cmpop], str] = {
+    ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne",
+}  # fmt: skip
+"""The functions that replace comparisons."""
 CALLS: dict[str, str] = {
     **{name: name for name in (*FUNCTIONS, *DTYPES)},
     **{dtype.numpy_name: dtype.name for dtype in DTYPES.values()},
@@ -60,11 +65,13 @@ def _argument(array: Array, value: Any) -> Any:
 
 def _cast(dtype: DType) -> type[np.generic]:
     """The NumPy type, which makes a scalar of a value when it is called."""
-    return np.dtype(dtype.numpy_name).type
+    return numpy_type(dtype).type
 
 
 def _maker(dtype: DType) -> Callable[[Any], Any]:
     """The function that converts a value to a scalar of this type."""
+    if dtype == bf16:
+        return lambda value: _cast(dtype)(value)  # NumPy may lack it
     kind = _cast(dtype)
     return kind if dtype.is_float else lambda value: _number(value, kind)
 
@@ -89,6 +96,7 @@ def _functions() -> dict[str, Callable[..., Any]]:
         "pow": _powered, "square": lambda a: _joined(operator.mul)(a, a), "select": _selected, "divide": _divided,
         "local": _local, "index": int,
         "abs": abs, "min": _chosen(min), "max": _chosen(max),
+        **{name: _compared(getattr(operator, name)) for name in COMPARISONS.values()},
         "add": _joined(operator.add), "sub": _joined(operator.sub), "mul": _joined(operator.mul),
     }  # fmt: skip
 
@@ -105,14 +113,30 @@ def _real(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _joined(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """The function of two values, which converts a Python integer to the other's type if that is a NumPy integer."""
+    """The function of two values, which converts a Python number to the other's type if that would not do so."""
 
     def apply(a: Any, b: Any) -> Any:
+        a, b = _alike(a, b)
         if isinstance(a, np.integer) and isinstance(b, int):
             return function(a, _number(b, type(a)))
         return function(_number(a, type(b)), b) if isinstance(b, np.integer) and isinstance(a, int) else function(a, b)
 
     return apply
+
+
+def _alike(a: Any, b: Any) -> tuple[Any, Any]:
+    """Two values, of which a number becomes bf16 if the other one is: to NumPy, bf16 is no float."""
+    if _is_bf16(a) != _is_bf16(b):
+        return (a, type(a)(b)) if _is_bf16(a) else (type(b)(a), b)
+    return a, b
+
+
+def _compared(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda a, b: function(*_alike(a, b))
+
+
+def _is_bf16(value: Any) -> bool:
+    return isinstance(value, np.generic) and value.dtype.name == bf16.numpy_name
 
 
 def _chosen(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -121,6 +145,7 @@ def _chosen(function: Callable[..., Any]) -> Callable[..., Any]:
     def apply(first: Any, *others: Any) -> Any:
         for other in others:
             kind = None
+            first, other = _alike(first, other)
             if isinstance(first, np.generic) or isinstance(other, np.generic):
                 kind = np.result_type(first, other).type
                 first, other = _number(first, kind), _number(other, kind)
@@ -132,6 +157,7 @@ def _chosen(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _selected(test: Any, then: Any, other: Any) -> Any:
     """`then if test else other`, with a result of the common type of both."""
+    then, other = _alike(then, other)
     chosen = then if test else other
     if isinstance(then, np.generic) or isinstance(other, np.generic):
         return _number(chosen, np.result_type(then, other).type)
@@ -142,6 +168,7 @@ def _powered(a: Any, b: Any) -> Any:
     """`a ** b` in floating point."""
     if isinstance(a, int) and isinstance(b, int) and b >= 0:
         return a**b
+    a, b = _alike(a, b)
     a, b = (np.float64(x) if isinstance(x, np.integer) else x for x in (a, b))
     if isinstance(a, np.generic) or isinstance(b, np.generic):
         return np.power(a, b)
@@ -150,6 +177,7 @@ def _powered(a: Any, b: Any) -> Any:
 
 def _divided(a: Any, b: Any) -> Any:
     """True division; a division of Python's numbers by 0 follows IEEE 754."""
+    a, b = _alike(a, b)
     if isinstance(a, np.generic) or isinstance(b, np.generic) or b != 0:
         return a / b
     return float(np.float64(a) / np.float64(b))
@@ -166,21 +194,23 @@ def _number(value: Any, kind: type[np.generic]) -> Any:
 def _local(shape: tuple[int, ...], dtype: str) -> np.ndarray:
     """A local array; floats start as NaN, so that tests notice elements that are read before they are written."""
     extents = [max(extent, 0) for extent in shape]
-    kind = np.dtype(DTYPES[dtype].numpy_name)
-    return np.full(extents, np.nan if kind.kind == "f" else 0, kind)
+    kind = DTYPES[dtype]
+    return np.full(extents, np.nan if kind.is_float else 0, numpy_type(kind))
 
 
 class _Runnable(ast.NodeTransformer):
     """The function without types and decorators; locals get their types, and calls are replaced by `_functions`.
 
-    Divisions are replaced too and, if the nest has integers, all operators and assignments: NumPy refuses a Python
-    integer that an array's type cannot represent. In other nests operators stay, since functions are slower.
+    Divisions are replaced too and, if the nest has integers or bf16, all operators and assignments: NumPy refuses
+    a Python integer that an array's type cannot represent, and does not make a Python number a bf16. In other nests
+    operators stay, since functions are slower.
     """
 
     def __init__(self, nest: Nest, names: Mapping[str, Any]) -> None:
         self._names = names
         self._types = {array.name: array.dtype.name for array in nest.arrays}
-        self._wraps = any(not array.dtype.is_float for array in nest.arrays)
+        self._bf16 = any(array.dtype == bf16 for array in nest.arrays)
+        self._wraps = self._bf16 or any(not array.dtype.is_float for array in nest.arrays)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         arguments = [ast.arg(arg.arg) for arg in node.args.args]
@@ -237,6 +267,15 @@ class _Runnable(ast.NodeTransformer):
             return ast.IfExp(node.test, then, other)
         return self._call("select", [self._test(node.test), then, other])
 
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        """Comparisons of bf16 are replaced; others stay."""
+        left, *others = (self.visit(side) for side in (node.left, *node.comparators))
+        if not self._bf16:
+            return ast.Compare(left, node.ops, others)
+        pairs = zip(node.ops, (left, *others), others, strict=False)
+        parts: list[ast.expr] = [self._call(COMPARISONS[type(op)], [first, second]) for op, first, second in pairs]
+        return parts[0] if len(parts) == 1 else ast.BoolOp(ast.And(), parts)
+
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         return ast.Constant(self._names[ast.unparse(node)])  # of math and NumPy, such as math.pi
 
@@ -247,7 +286,7 @@ class _Runnable(ast.NodeTransformer):
     def _test(self, test: ast.expr) -> ast.expr:
         """A condition: one on data has the arithmetic of data, any other is plain Python."""
         if self._is_data(test):
-            return self.generic_visit(test)  # type: ignore[return-value]  # the same node
+            return self.visit(test)  # type: ignore[no-any-return]
         return test
 
     def _is_data(self, test: ast.expr) -> bool:

@@ -15,16 +15,18 @@ def deduce_sizes(nest: Nest, arguments: tuple[Any, ...], keywords: Mapping[str, 
     """The value of each open size: from plain extents first, then from composite ones such as `P + R - 1`.
 
     `keywords` may have arguments by name, and must have the sizes that do not follow from the arrays. It may have other
-    sizes, which must agree with the arrays.
+    sizes, which must agree with the arrays. Arrays that share memory tell sizes as well as others.
 
     Raises:
         ArgumentError: the arguments don't fit the nest or each other.
     """
-    return dict(fitted(nest, arguments, keywords).sizes)
+    return dict(fitted(nest, arguments, keywords, may_overlap=True).sizes)
 
 
-def fitted(nest: Nest, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Fitted:
+def fitted(nest: Nest, arguments: tuple[Any, ...], keywords: Mapping[str, Any], may_overlap: bool = False) -> Fitted:
     """The arguments by name, checked but for their strides, and the sizes.
+
+    `may_overlap` leaves out whether arrays share memory.
 
     Raises:
         ArgumentError: as for `deduce_sizes`.
@@ -35,7 +37,7 @@ def fitted(nest: Nest, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) 
     bound |= dict(zip(names, arguments, strict=False))
     sizes = {name: value for name, value in keywords.items() if name not in names}
     signature = Signature(nest.name, nest.sizes, buffers, fixed=nest.fixed)
-    return fit(signature, bound, arguments[len(names) :], sizes, any_strides=True)
+    return fit(signature, bound, arguments[len(names) :], sizes, any_strides=True, may_overlap=may_overlap)
 
 
 def _buffer(array: Array, nest: Nest) -> Buffer:

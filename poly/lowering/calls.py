@@ -15,6 +15,7 @@ from codegen.loop_ir import For, Node
 from codegen.names import c_name
 from codegen.program import Instructions, Workspace
 from microkernels.ctext import GLOBAL, Space, Spaces
+from microkernels.dtypes import DType
 from microkernels.kernel import LEVELS
 from poly.analysis.contraction import Contraction, exchange, formed
 from poly.ir.coordinates import Coordinates
@@ -55,7 +56,8 @@ class RoutineCall:
     """A statement that calls a routine once for each point of `domain`; `iterators` are C variables in `body`.
 
     `routine` is the family's name; `rows` and `columns` are the possible extents of calls (None: any); `spaces` are the
-    address spaces of a microkernel's operands; `to` is that of a copy's panels; `workspaces` are scratch arrays that
+    address spaces of a microkernel's operands; `to` is that of a copy's panels, and `source` the type
+    of the array that it converts (None: that of the panels); `workspaces` are scratch arrays that
     only this statement uses.
     """
 
@@ -68,6 +70,7 @@ class RoutineCall:
     columns: frozenset[int] | None = None
     spaces: Spaces = GLOBAL
     to: Space = "global"
+    source: DType | None = None
     workspaces: tuple[Workspace, ...] = ()
 
 

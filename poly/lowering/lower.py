@@ -12,7 +12,7 @@ from codegen.loop_ir import LoopMark
 from codegen.program import Program
 from microkernels.catalogue import gemv_source, pack_source, scatter_source
 from microkernels.ctext import letters
-from microkernels.dtypes import f16
+from microkernels.dtypes import bf16, f16
 from microkernels.errors import TargetError
 from microkernels.isa import ISA
 from microkernels.kernel import TileKernel
@@ -33,8 +33,9 @@ from poly.lowering.mapping.items import with_items
 from poly.lowering.quotients import with_quotients
 from poly.lowering.scan import scan
 from poly.lowering.storage import with_storage
+from poly.lowering.stored import with_stored_types
 
-LOWERED = 1_000_000
+LOWERED = 2_000_000
 """Operations that isl may use for copies, microkernels and loops, and again for loops with conditions inside."""
 
 ROUTINES = {"gemv": gemv_source, "scatter": scatter_source}
@@ -101,7 +102,7 @@ def _lowered(
     workspaces = (*expansion.workspaces, *boxed.workspaces)
     check_room(workspaces)
     placed = {buffer.name for buffer in boxed.buffers}
-    return Program(
+    program = Program(
         name=nest.name,
         sizes=nest.integers,
         buffers=(*(buffer(nest, array) for array in nest.arrays if array.name not in placed), *boxed.buffers),
@@ -115,6 +116,7 @@ def _lowered(
         isa=isa,
         fused=nest.reassociate,
     )
+    return program if isinstance(isa, DeviceISA) else with_stored_types(program)
 
 
 def _without_idle(nest: Nest, node: Node) -> Node:
@@ -154,12 +156,17 @@ def _check_types(nest: Nest, isa: ISA) -> None:
         read = index_reads(nest)[0]
         problem = f"{nest.name} looks up indices of {read.into} in {read.index.array}, which no device checks"
         raise TargetError(f"{problem}: take the target 'c'.")
-    known = {"f16": isinstance(isa, DeviceISA) and isa.f16, "f64": not isinstance(isa, DeviceISA) or isa.f64}
+    on_device = isinstance(isa, DeviceISA)
+    known = {"bf16": False, "f16": isa.f16, "f64": isa.f64} if isinstance(isa, DeviceISA) else {}
+    remedies = {"bf16": "the target 'c', or f32"}
     for array in nest.arrays:
         if not known.get(array.dtype.name, True):
-            remedy = "an OpenCL device that does" if array.dtype == f16 else "another device, or f32"
+            remedy = remedies.get(array.dtype.name, "another device, or f32")
             problem = f"{isa.name} does not support {array.dtype}, the type of {array.name}"
             raise TargetError(f"{problem}: take {remedy}.")
+        if array.kind == "scalar" and array.dtype in (bf16, f16) and not on_device:
+            problem = f"{array.name} is a number of type {array.dtype}, of which C only stores arrays"
+            raise TargetError(f"{problem}: make it f32.")
 
 
 def _preamble(tree: Node, expansion: Expansion, isa: ISA) -> str:
@@ -168,8 +175,8 @@ def _preamble(tree: Node, expansion: Expansion, isa: ISA) -> str:
     micros = [node for node in walk(tree) if isinstance(node, Micro)]
     for dtype in sorted({micro.kernel.dtype for micro in micros}, key=lambda d: d.name):
         routines = {call.routine for call in expansion.calls}
-        places = sorted({call.to for call in expansion.calls if call.routine == "pack"})
-        texts += [pack_source(isa, dtype, place) for place in places]
+        packs = dict.fromkeys((call.to, call.source) for call in expansion.calls if call.routine == "pack")
+        texts += [pack_source(isa, dtype, place, source) for place, source in packs if source != dtype]
         texts += [make(isa, dtype) for routine, make in ROUTINES.items() if routine in routines]
     tiles = {micro.kernel for micro in micros if isinstance(micro.kernel, TileKernel)}
     for kernel in sorted(tiles, key=lambda kernel: (kernel.name, kernel.dtype.name)):

@@ -18,7 +18,7 @@ from codegen.loop_ir import For, Node, below
 from codegen.names import another, c_name
 from codegen.program import Instructions, Workspace
 from microkernels.contract import Side
-from microkernels.ctext import suffix
+from microkernels.ctext import pack_suffix
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
 from microkernels.kernel import LEVELS, TileKernel
@@ -100,14 +100,14 @@ def panel_copy(
     count = element_count([*extents, *steps, source.width])
     space = panel_space(isa, private, source.dtype, count, workspaces)
     panel = Panel(c_name(buffer), product([number, size]), source.width, count, len(outer), space)
-    group = None
+    group, converted = None, source.stored if source.stored != source.dtype else None
     if several := turned or beside:
         inside = [band.name for band in numbering].index(several.name) + 1
         group = PanelGroup(product([*extents[inside:], size]), turned)
-    copied = _copied(source, instances, panel, suffix(isa, source.dtype, space), group)
+    copied = _copied(source, instances, panel, pack_suffix(isa, source.dtype, source.stored, space), group)
     return PanelCopy(
         source.role,
-        RoutineCall(instances.name, instances.names, instances.domain, copied, "pack", to=space),
+        RoutineCall(instances.name, instances.names, instances.domain, copied, "pack", to=space, source=converted),
         tuple(b.name for b in single),
         Workspace(buffer, source.dtype, count, private, space, f"panels of {node.array}", node.array, instances.name),
         _begun(source, panel, _read(source, micro, outer, between)),
@@ -167,12 +167,14 @@ def _begun(source: PanelSource, panel: Panel, read: _Read) -> Panel:
 class PanelSource:
     """The operand to copy, with its lanes and its steps of the reduction.
 
-    The loops `numbering` count its panels. A panel has `width` lanes, which the loop `lanes` counts (None: one lane).
+    The array has elements of the type `stored`, its panels of `dtype`. The loops `numbering` count its panels. A panel
+    has `width` lanes, which the loop `lanes` counts (None: one lane).
     """
 
     role: Side
     statement: Statement
     operand: Operand
+    stored: DType
     dtype: DType
     width: int
     lanes: Band | None
@@ -203,8 +205,7 @@ def _source(
     statement = nest.statement(micro.statement)
     contraction = absorbed(nest, micro)
     role = role_of(nest, node, micro)
-    dtype = nest.array(node.array).dtype
-    kernel = micro.kernel
+    stored, kernel = nest.array(node.array).dtype, micro.kernel
     assert isinstance(kernel, TileKernel), "copies are made for kernels with panels"
     if role == "left":
         access, width, lanes, other = contraction.left, kernel.rows, micro.rows, micro.columns
@@ -218,7 +219,15 @@ def _source(
     used = iterators_of(statement, access) | _iterators_of_lanes(statement, lanes)
     numbering = tuple(b for b in between if involves(statement, b.function(statement.name), used))
     return PanelSource(
-        role, statement, operand(nest, access, coordinates, parts, outer), dtype, width, lanes, micro.reduce, numbering
+        role,
+        statement,
+        operand(nest, access, coordinates, parts, outer),
+        stored,
+        kernel.dtype,
+        width,
+        lanes,
+        micro.reduce,
+        numbering,
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from codegen.numpy_types import numpy_type
 from poly.machine.description import LINE, PAGE
 from poly.measure.orders import Data
 
@@ -53,7 +54,7 @@ class Arena:
                 self.values[buffer.name] = SCALAR if buffer.dtype.is_float else 1
                 continue
             shape = tuple(max(0, extent.evaluate(dict(data.sizes))) for extent in buffer.shape)
-            memory, values = guarded(shape, np.dtype(buffer.dtype.numpy_name), number)
+            memory, values = guarded(shape, numpy_type(buffer.dtype), number)
             self._memory[buffer.name], self.values[buffer.name] = memory, values
             if buffer.kind != "out" and buffer.name not in data.fresh:
                 if buffer.name in indices:

@@ -17,7 +17,7 @@ from codegen.build import build
 from codegen.errors import ToolchainError
 from codegen.expr import loads
 from codegen.integer import Affine
-from microkernels.dtypes import f64
+from microkernels.dtypes import bf16, f64
 from microkernels.isa import ISA
 from poly.analysis.bounds import check
 from poly.analysis.facts import facts
@@ -141,7 +141,8 @@ class Recipe:
 
 def wide(nest: Nest) -> Nest:
     """The nest in double precision. Raises SpecError if it accesses elements outside its arrays."""
-    arrays = tuple(replace(a, dtype=f64) if a.dtype.is_float else a for a in nest.arrays)
+    exact = {a.name for a in nest.arrays if a.dtype == bf16} - nest.written  # it has fewer values than are drawn
+    arrays = tuple(replace(a, dtype=f64) if a.dtype.is_float and a.name not in exact else a for a in nest.arrays)
     return check(replace(nest, arrays=arrays))
 
 

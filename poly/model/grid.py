@@ -77,7 +77,8 @@ class Grid:
     coarse: bool
 
     def structures(self) -> Iterator[TileStructure]:
-        """The structures. The right operand is packed if it cannot be read in place or has an unknown stride.
+        """The structures. The right operand is packed if it cannot be read in place or has an unknown stride, and so is
+        each that is converted.
 
         With packing panel by panel, all rows visit each panel, so they are not packed if their number is open.
         """
@@ -86,6 +87,9 @@ class Grid:
         orders = (True,) if self.by_lines else (True, False)
         for rows_inside, left, right, parallel in product(orders, (False, True), range(3), self._parallel()):
             by_panels = rows_inside and not (left and self._open(self.work.rows))
+            in_place = {side for side, packed in (("left", left), ("right", right)) if not packed}
+            if in_place & self.work.roles.contraction.converted:
+                continue
             if not (must_copy and right == 0) and (by_panels or right < 2):
                 yield TileStructure(rows_inside, left, right > 0, right == 2, parallel)
 

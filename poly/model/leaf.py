@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil, prod
+from typing import NamedTuple
 
 from codegen.expr import Load
 from microkernels.dtypes import DType
@@ -66,6 +67,14 @@ class Stream:
 
     def time(self, target: Target) -> float:
         return self.instances / target.isa.lanes(self.dtype) * PER_CYCLE + self.calls * CALL
+
+
+class Diagonals(NamedTuple):
+    """A loop over diagonals of blocks: its position, its iterations if it went along rows, and along diagonals."""
+
+    loop: int
+    blocks: float
+    waves: int
 
 
 @dataclass(frozen=True)
@@ -166,11 +175,29 @@ class PlainStatement:
 
     def _shared(self, sizes: Sizes) -> float:
         at = self._parallel()
-        return 1.0 if at is None else max(1.0, self.view.widths(at, sizes)[at])
+        if at is None:
+            return 1.0
+        diagonals, blocks = self._diagonals(at, sizes), self.view.widths(at, sizes)[at]
+        return max(1.0, blocks if diagonals is None else blocks * diagonals.blocks / diagonals.waves)
 
     def _starts(self, sizes: Sizes) -> float:
         at = self._parallel()
-        return 0.0 if at is None else prod(ceil(self.view.widths(depth, sizes)[depth]) for depth in range(at))
+        if at is None:
+            return 0.0
+        around = [ceil(self.view.widths(depth, sizes)[depth]) for depth in range(at)]
+        diagonals = self._diagonals(at, sizes)
+        if diagonals is not None:
+            around[diagonals.loop] = diagonals.waves
+        return prod(around)
+
+    def _diagonals(self, at: int, sizes: Sizes) -> Diagonals | None:
+        """The diagonals that a parallel loop over blocks lies on; None if no loop around it goes along any."""
+        for position, ring in enumerate(self.view.enclosing[:at]):
+            if ring.across == at:
+                blocks = self.view.widths(position, sizes)[position]
+                along = self.view.widths(position, sizes)[at]
+                return Diagonals(position, blocks, ceil(blocks + along))
+        return None
 
 
 def sides(made: Schedule, micro: Micro | None) -> dict[Side, Load]:

@@ -34,13 +34,15 @@ class EnclosingLoop:
     """One loop around a statement. `value` is what it counts in terms of iterators, `block` the values per block.
 
     `of` is the position, among the statement's loops, of the loop over the values in a block. For a loop over single
-    values, `block` and `of` are None.
+    values, `block` and `of` are None. `across` is the position of a loop over blocks inside it whose number this loop
+    adds to its own: one iteration is a diagonal of blocks.
     """
 
     name: str
     value: Affine
     block: Size | None
     of: int | None
+    across: int | None = None
 
 
 @dataclass(frozen=True)
@@ -154,19 +156,37 @@ def number(size: Size, sizes: Sizes) -> int:
 
 def view(statement: Statement, bands: Sequence[Band], knobs: Mapping[str, str]) -> View:
     """The view of a statement below `bands`. `knobs` maps loops over blocks to the knobs that set their size."""
-    values = [_counted(statement, band) for band in bands]
+    across = [_across(statement, bands, position) for position in range(len(bands))]
+    values = [_counted(statement, function) for function, _ in across]
     enclosing = []
     for position, (band, (value, block)) in enumerate(zip(bands, values, strict=True)):
         of = next((p for p in range(position + 1, len(bands)) if values[p] == (value, None)), None) if block else None
-        enclosing.append(EnclosingLoop(band.name, value, knobs.get(band.name, block) if of is not None else None, of))
+        size = knobs.get(band.name, block) if of is not None else None
+        enclosing.append(EnclosingLoop(band.name, value, size, of, across[position][1] if of is not None else None))
     known = extents(statement)
     determined, places = _solved(enclosing, known)
     return View(statement, tuple(enclosing), known, determined, places)
 
 
-def _counted(statement: Statement, band: Band) -> tuple[Affine, int | None]:
+def _across(statement: Statement, bands: Sequence[Band], position: int) -> tuple[isl.PwAff, int | None]:
+    """The function of a loop without the number of the blocks along whose diagonals it goes, and their position."""
+    function = bands[position].function(statement.name)
+    if _blocks(function) != 2:
+        return function, None
+    for inner in range(position + 1, len(bands)):
+        along = bands[inner].function(statement.name)
+        if _blocks(along) == 1 and _blocks(alone := function.sub(along)) == 1:
+            return alone, inner
+    return function, None
+
+
+def _blocks(function: isl.PwAff) -> int:
+    """The number of different quotients in a function."""
+    return sum(int(aff.dim(isl.dim_type.div)) for _, aff in function.get_pieces())
+
+
+def _counted(statement: Statement, function: isl.PwAff) -> tuple[Affine, int | None]:
     """What a loop counts in terms of iterators, and the values per block; zero and None if it is not affine."""
-    function = band.function(statement.name)
     plain = linear(statement.iterators, function)
     if plain is not None:
         return Affine.make([(n, c) for n, c in plain.terms if n in statement.iterators], plain.constant), None

@@ -16,7 +16,8 @@ from codegen.integer import Linear
 from microkernels.catalogue import find
 from microkernels.contract import Side
 from microkernels.errors import plain
-from microkernels.kernel import Microkernel, TileKernel
+from microkernels.kernel import Microkernel, OuterProduct, TileKernel
+from microkernels.opencl_isa import is_device
 from poly.analysis.contraction import Contraction, distinct, exchange, feeds_itself, formed
 from poly.analysis.dependences import dependences
 from poly.errors import ScheduleError
@@ -63,6 +64,7 @@ def insert(nest: Nest, tree: Node, name: str, statement: str | None = None, init
         raise ScheduleError(_lacking(chosen, contraction, bands, kernel))
     fitting = [(c, m, wrong) for c, m, wrong in found if not wrong and _is_readable(nest, tree, chosen, c, m)]
     oriented, micro, misfit = (fitting or found)[0]
+    misfit = misfit or _unconverted(tree, chosen, oriented, micro)
     if misfit:
         raise ScheduleError(misfit)
     micro = replace(micro, exchanged=oriented is not contraction, initial=initial)
@@ -81,7 +83,8 @@ def _chosen(nest: Nest, tree: Node, kernel: str, statement: str | None) -> tuple
             return candidate, contraction
     what = f"{plain(statement)} is not" if statement else f"no statement of {nest.name} is"
     raise ScheduleError(
-        f"microkernel({plain(kernel)}): {what} a contraction, `C[…] += A[…] * B[…]` over arrays of one floating type."
+        f"microkernel({plain(kernel)}): {what} a contraction, `C[…] += A[…] * B[…]` "
+        "with sums of a floating type, to which A and B may be converted."
     )
 
 
@@ -164,6 +167,21 @@ def _is_readable(nest: Nest, tree: Node, statement: Statement, contraction: Cont
         for iterator in contraction.columns
         if micro.columns and involves(statement, micro.columns.function(statement.name), frozenset({iterator}))
     )
+
+
+def _unconverted(tree: Node, statement: Statement, contraction: Contraction, micro: Micro) -> str | None:
+    """Why an operand of another type cannot be converted; None if packing does, or if there is none."""
+    sides: dict[str, Load] = {"left": contraction.left, "right": contraction.right}
+    missing = sorted(sides[side].array for side in contraction.converted - _packed(tree, statement, contraction))
+    if contraction.converted and (is_device(micro.kernel.isa) or not isinstance(micro.kernel, OuterProduct)):
+        names = " and ".join(sorted({sides[side].array for side in contraction.converted}))
+        return f"microkernel({micro.kernel}): it does not convert {names}. Remedy: a gemm kernel for a CPU, target='c'."
+    if missing:
+        return (
+            f"microkernel({micro.kernel}): {missing[0]} is converted while it is packed, and it is not. "
+            f"Remedy: pack({missing[0]}) before."
+        )
+    return None
 
 
 def _packed(tree: Node, statement: Statement, contraction: Contraction) -> set[Side]:

@@ -11,11 +11,12 @@ import pytest
 from benchmarks.case import Case
 from benchmarks.problems.contraction import ContractionProblem
 from benchmarks.problems.convolution import Convolution
+from benchmarks.problems.fused import FusedProblem
 from benchmarks.problems.loops import LoopsProblem
 from benchmarks.problems.matmul import Matmul
 from benchmarks.problems.reductions import ReductionProblem
 from benchmarks.runner import relative_error
-from benchmarks.workloads import WORKLOADS, nests, reduction_nests
+from benchmarks.workloads import WORKLOADS, fused_nests, nests, reduction_nests
 from benchmarks.workloads.einsum import CONTRACTIONS, contraction
 from microkernels.dtypes import DTYPES, f64
 from poly import einsum
@@ -57,6 +58,16 @@ def test_the_expected_reduction_is_that_of_the_loops(name: str) -> None:
     arrays = problem.arrays(f64)
     expected = problem.expected(arrays)
     reduction_nests.NESTS[name](f64).reference(*arrays)
+    assert relative_error(arrays[problem.written[0]], expected) < 1e-13
+
+
+@pytest.mark.parametrize("name", fused_nests.NESTS)
+def test_the_expected_result_of_a_chain_is_that_of_its_loops(name: str) -> None:
+    sizes = {"H": 2, "N": 7, "L": 4} if name in ("attention", "causal") else {"M": 5, "N": 7, "K": 3}
+    problem = FusedProblem(name, tuple((sizes | ({"L": 4} if name == "two_layers" else {})).items()))
+    arrays = problem.arrays(f64)
+    expected = problem.expected(arrays)
+    fused_nests.NESTS[name](f64).reference(*arrays)
     assert relative_error(arrays[problem.written[0]], expected) < 1e-13
 
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import poly
+from codegen.c import kernel_source
 from microkernels.catalogue import gemm
 from microkernels.isa import ISAS
 from poly import Nest, f64
@@ -20,6 +21,7 @@ from poly.autoschedule.rules.lanes import vectorized
 from poly.autoschedule.rules.sharing import parallelized
 from poly.embed.routine import USUAL
 from poly.ir.reference import reference
+from poly.lowering.lower import lower
 from poly.model.core import Target
 from poly.schedules.steps import Tensorize
 
@@ -126,3 +128,10 @@ def test_the_default_schedule_has_blocks_where_they_are_expected_to_pay(nest: Ne
     forms = [default_form(nest.with_sizes({"N": size}), target) for size in sizes]
     blocked = [any(isinstance(step, Tensorize) for step in form.tried.steps) for form in forms]
     assert blocked == [False, True]
+
+
+@pytest.mark.parametrize("isa", ["avx512", "avx2"])
+def test_code_is_made_of_blocks_of_blocks(isa: str) -> None:
+    made = factorised(lu.with_sizes({"N": 2000}), ISAS[isa])
+    assert made is not None
+    assert "gemm" in kernel_source(lower(made.nest, made.tree, ISAS[isa]))

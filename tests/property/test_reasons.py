@@ -10,7 +10,7 @@ from machines import LARGE
 
 import poly
 from microkernels.isa import ISAS
-from poly import f16, f32, f64, i32
+from poly import bf16, f16, f32, f64, i32
 from poly.autoschedule.default import default_schedule, expectation
 from poly.autoschedule.rules.microkernels import contracted
 from poly.explanation import reasons as why
@@ -122,7 +122,7 @@ def three(a: f32[M, K], b: f32[K, N], c: f32[M, N], d: f32[M, N]):
 
 
 @poly.nest
-def mixed(a: f32[M, K], b: f64[K, N], c: f64[M, N]):
+def mixed(a: bf16[M, K], b: f64[K, N], c: f64[M, N]):
     for i in range(M):
         for j in range(N):
             for k in range(K):
@@ -174,7 +174,7 @@ def tied(a: f32[M, K], b: f32[K, N], c: f32[M, N], d: f32[M, N]):
     ("nest", "why"),
     [
         (three, "it adds a product with 3 elements of arrays, and must add one with 2"),
-        (mixed, "it adds a product with 1 elements of arrays, and must add one with 2"),
+        (mixed, "it converts bf16 to f64, not to f32"),
         (whole, "there is none for i32"),
         (half, "no microkernel of one core computes in half precision"),
         (ordered, "its sums must keep their order: the nest says reassociate=False"),

@@ -182,7 +182,16 @@ def looked_at_elsewhere(x: f32[N], y: f32[N], z: f32[N]):
             z[j] = y[j]
 
 
-OTHERS = [two_sums, two_before, made_of_itself, of_its_own_array, looked_at_elsewhere]
+@poly.nest
+def looked_at_further_inside(x: f32[N], y: f32[N], z: f32[N]):
+    for i in range(3):
+        for j in range(3, N):
+            y[i] += x[j]
+            for k in range(3):
+                z[j] = min(z[j], y[k])
+
+
+OTHERS = [looked_at_further_inside, two_sums, two_before, made_of_itself, of_its_own_array, looked_at_elsewhere]
 
 
 @pytest.mark.parametrize("nest", OTHERS, ids=lambda nest: nest.name)

@@ -19,7 +19,7 @@ from codegen.guard import declarations
 from codegen.names import function_name
 from codegen.program import Program
 from codegen.signature import Signature
-from microkernels.isa import host
+from microkernels.isa import PORTABLE, host
 from poly import Schedule, f64
 from poly.autoschedule.rules.form import Form
 from poly.autoschedule.rules.time_tiles import time_tiles
@@ -29,6 +29,7 @@ from poly.ir.reference import reference
 from poly.lowering import storage
 from poly.lowering.lower import lower
 from poly.model import Caches
+from poly.model.core import Target
 
 COUNTING = """#include <stdint.h>
 static int64_t broken;
@@ -89,7 +90,7 @@ def test_scalars_of_a_time_step_need_no_memory() -> None:
 @pytest.mark.parametrize("depth", [0, 1, 2])
 def test_time_tiles_keep_temporary_values_in_one_iteration(depth: int) -> None:
     form = Form.fixed((), poly.schedule(jacobi.with_sizes({"T": 40, "N": 900})))
-    forms = list(time_tiles(form, Caches(32 << 10, 1 << 20, 1 << 25)))
+    forms = list(time_tiles(form, Target.nominal(PORTABLE, Caches(32 << 10, 1 << 20, 1 << 25), 1)))
     made = forms[depth].tried
     assert bytes_of(made.nest, made) == 0
 

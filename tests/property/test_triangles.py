@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 from headers import need_isa
 from hypothesis import example, given, settings
@@ -11,10 +12,26 @@ from hypothesis import strategies as st
 from triangular import FREE, Bound, Triangular, triangular
 
 import poly
+from poly import f64
 from poly.analysis.contraction import recognise
 from poly.errors import ScheduleError
 from poly.ir.tree import Micro, bands, walk
 from poly.schedules.schedule import Schedule, schedule
+
+M, N = poly.sizes("M N")
+ALPHA, BETA = 1.5, 1.2
+
+
+@poly.nest
+def symmetric(alpha: f64, beta: f64, C: f64[M, N], A: f64[M, M], B: f64[M, N]) -> None:
+    for i in range(M):
+        for j in range(N):
+            mirrored = 0.0
+            for k in range(i):
+                C[k, j] += alpha * B[i, j] * A[i, k]
+                mirrored += B[k, j] * A[i, k]
+            C[i, j] = beta * C[i, j] + alpha * B[i, j] * A[i, i] + alpha * mirrored
+
 
 LOWER, UPPER, STRICT = Bound(high=0), Bound(low=0), Bound(high=-1)
 SYRK = Triangular((97, 97, 64), (LOWER, FREE, FREE), "ikj", first="scaled", same=True)
@@ -50,6 +67,19 @@ def test_they_go_to_a_microkernel(product: Triangular, target: str) -> None:
     kernel = poly.compile(product.nest, sizes=product.sizes, target=target, threads=1)
     assert sum(isinstance(node, Micro) for node in walk(kernel.schedule.tree)) == 1
     product.check(kernel, 1)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (7, 40), (65, 97)])
+def test_a_symmetric_matrix_of_which_one_triangle_is_stored(rows: int, columns: int) -> None:
+    random = np.random.default_rng(rows)
+    stored, right, out = (random.standard_normal(shape) for shape in ((rows, rows), (rows, columns), (rows, columns)))
+    whole = np.tril(stored) + np.tril(stored, -1).T
+    expected = BETA * out + ALPHA * whole @ right
+    stored[np.triu_indices(rows, 1)] = np.nan
+    kernel = poly.compile(symmetric, M=rows, N=columns, threads=1)
+    assert sum(isinstance(node, Micro) for node in walk(kernel.schedule.tree)) == (2 if rows == 65 else 0)
+    kernel(ALPHA, BETA, out, stored, right)
+    np.testing.assert_allclose(out, expected, rtol=0, atol=1e-14 * rows * 8)
 
 
 @dataclass(frozen=True)

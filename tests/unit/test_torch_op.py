@@ -137,5 +137,5 @@ def test_without_pytorch_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         raise ImportError(f"no module {name}")
 
     monkeypatch.setattr(torch_op, "import_module", missing)
-    with pytest.raises(poly.ArgumentError, match="torch_op needs PyTorch.*no module torch"):
+    with pytest.raises(poly.ArgumentError, match=r"torch_op needs PyTorch.*no module torch"):
         poly.compile(scaled).torch_op("own::scaled")

@@ -1,6 +1,6 @@
 """A form: one way to transform a nest, with its block sizes open. Each rule extends the forms of the rules before it.
 
-    orders  ->  sharing  ->  time tiles, lines, recurrences side by side, blocks  ->  lanes  ->  written out, grain
+    orders  ->  sharing  ->  tiles, lines, recurrences side by side, blocks  ->  lanes  ->  written out, grain
 
 A form is tried once, at its usual sizes: the legality of shifts, skews and blocks does not depend on block sizes, so if
 that point is legal, all of its points are. The default schedule is the usual point of a form, and a space has one

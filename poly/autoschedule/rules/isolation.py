@@ -67,7 +67,8 @@ def _distributed(made: Schedule, statement: Statement) -> Schedule | None:
         shared = next((band for band in around if len(statements(band)) > 1), None)
         if shared is None:
             return alone
-        alone = attempt(alone, [Distribute(shared.name)])
+        apart = (Distribute(shared.name), Distribute(shared.name, last=statement.name))
+        alone = next((found for step in apart if (found := attempt(alone, [step])) is not None), None)
     return None
 
 

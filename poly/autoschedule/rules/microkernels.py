@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from math import prod
 
-from microkernels.dtypes import DType, f16
+from microkernels.dtypes import DType, bf16, f16
+from microkernels.opencl_isa import DeviceISA
+from poly.analysis.contraction import recognise
 from poly.analysis.roles import Roles, roles
 from poly.autoschedule.rules.attempt import attempt
 from poly.autoschedule.rules.blocks import blocked
@@ -80,15 +82,20 @@ def _steps_or_reason(
 ) -> list[Step] | str:
     """The same, or why no microkernel serves it."""
     dtype = _dtype(nest, statement)
-    if dtype == f16:
+    if dtype in (f16, bf16):
         return "no microkernel of one core computes in half precision"
+    converts = _converts(nest, statement)
+    if converts and isinstance(target.isa, DeviceISA):
+        return f"it converts {converts}, and no device packs elements of another type"
     r, initial = roles(nest, statement), zeroing(nest, statement)
+    if r is None and converts:
+        return f"it converts {converts} while packing, and its loops are no box"
     if r is None:
         inner = non_rectangular_steps(nest, statement, loops, target)
         sums = inner or slanted_sum_steps(nest, statement, dtype, loops, target)
         triangle = sums or triangle_steps(nest, statement, dtype, loops, target, initial)
         return triangle or "its loops are no box, and neither a box in them nor the box around them is one for a tile"
-    streams = matrix_vector_steps(r, loops, target, initial) if choice is None and not r.rows else None
+    streams = matrix_vector_steps(r, loops, target, initial) if choice is None and not (r.rows or converts) else None
     planned = streams or planned_steps(r, dtype, loops, target, initial, choice)
     return planned or f"it has no loop over {'a reduction' if r.columns else 'columns of the output'}"
 
@@ -127,6 +134,8 @@ def heaviest_box(nest: Nest, target: Target) -> tuple[Statement, Outline] | None
     """The contraction over a box with rows and the most multiply-adds; those without rows stream a matrix untiled."""
     found = []
     for statement, _, r in _contractions(nest):
+        if _converts(nest, statement) and isinstance(target.isa, DeviceISA):
+            continue
         outline = outlined(r, _dtype(nest, statement), target) if r is not None and r.rows else None
         if outline is not None:
             found.append((prod(axis.guess for axis in outline.work.axes), statement, outline))
@@ -142,6 +151,8 @@ def heaviest_product(nest: Nest, target: Target) -> Product | None:
 def _products(nest: Nest, target: Target) -> Iterator[Product]:
     for statement, loops, r in _contractions(nest):
         made_with = _MadeWith(nest, statement, target)
+        if _converts(nest, statement):
+            continue
         box = inner_box(nest, statement) if r is None else None
         if box is not None:
             yield NonRectangular(box, loops, target, made_with)
@@ -153,7 +164,7 @@ def _contractions(nest: Nest) -> Iterator[tuple[Statement, Mapping[str, str], Ro
     """The contractions that can be given their own loops, with these loops, and their roles if they are over a box."""
     made = schedule(nest)
     for statement in nest.statements:
-        alone = isolated(made, statement) if _dtype(nest, statement) != f16 else None
+        alone = isolated(made, statement) if _dtype(nest, statement) not in (f16, bf16) else None
         if alone is not None:
             yield statement, alone[1], roles(nest, statement)
 
@@ -161,6 +172,13 @@ def _contractions(nest: Nest) -> Iterator[tuple[Statement, Mapping[str, str], Ro
 def _dtype(nest: Nest, statement: Statement) -> DType:
     """The type of a statement's result. No single-core microkernel computes in half precision."""
     return nest.array(statement.target.array).dtype
+
+
+def _converts(nest: Nest, statement: Statement) -> str:
+    """The arrays whose elements a contraction converts, for messages; empty if there are none."""
+    found = recognise(nest, statement)
+    sides = {"left": found.left, "right": found.right} if found else {}
+    return " and ".join(dict.fromkeys(sides[side].array for side in sorted(found.converted))) if found else ""
 
 
 class _MadeWith:

@@ -1,12 +1,15 @@
 """Contractions over a non-rectangular domain: a kernel over the loops that form a box once all others are fixed.
 
-    for p, q, f:                                            for p, r, s:
+    for p, q, f:                                            for p, s:
       for r, s:                                               for q_tile: for f_tile:
-        if 0 <= p + r - 1 < P and 0 <= q + s - 1 < Q:   ->      microkernel over q, f, c
+        if 0 <= p + r - 1 < P and 0 <= q + s - 1 < Q:   ->      microkernel over q, f, r, c
           for c:
             O[p, q, f] += I[p+r-1, q+s-1, c] * W[r, s, c, f]
 
-The taps of a padded convolution that would multiply by zero are not in the domain, so they cost nothing.
+The taps of a padded convolution that would multiply by zero are not in the domain, so they cost nothing. The kernel
+takes all loops of the reduction that belong to the box: for one p, all q have the same r. A right operand that is not
+contiguous along the columns, such as an image read at every second pixel, is packed. If the operand of all pixels, the
+weights, exceeds the second-level cache, the loop over its tiles goes outside.
 """
 
 from __future__ import annotations
@@ -18,9 +21,10 @@ from itertools import product
 from math import prod
 from typing import Literal, get_args
 
+from codegen.expr import Load
 from microkernels.catalogue import gemm
 from microkernels.dtypes import DType
-from microkernels.kernel import OuterProduct
+from microkernels.kernel import LEVELS, OuterProduct
 from poly.analysis.contraction import Contraction, overlapping, recognise
 from poly.analysis.roles import ASSUMED
 from poly.autoschedule.rules.form import Form
@@ -33,10 +37,10 @@ from poly.ir.nest import Nest, Statement
 from poly.model import tile_shape
 from poly.model.core import Target
 from poly.schedules.schedule import Schedule
-from poly.schedules.steps import Order, Parallel, Split, Step, Tensorize
+from poly.schedules.steps import Order, Pack, Parallel, Split, Step, Tensorize
 
 LEAST = 16
-"""The least number of reduction steps for which a kernel call pays off."""
+"""The least number of reduction steps in the box for which a kernel call pays off."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,8 @@ class InnerBox:
     """A contraction whose `row`, `column` and `reduce` iterators form a box for each value of the others.
 
     Of the others, `own` index the results and `taps` are summed over; `overlaps` reach the same results with different
-    values, so they stay outside all loops.
+    values, so they stay outside all loops. The taps in `within` belong to the box, too. `packed` is the right operand's
+    array if it must be packed, since it is not contiguous along the columns.
     """
 
     nest: Nest
@@ -55,6 +60,8 @@ class InnerBox:
     own: tuple[str, ...]
     taps: tuple[str, ...]
     overlaps: tuple[str, ...]
+    within: tuple[str, ...]
+    packed: str | None
 
     @property
     def dtype(self) -> DType:
@@ -69,9 +76,25 @@ class InnerBox:
         """The number of values that an iterator takes in total; ASSUMED if it depends on a size."""
         return _extent(self.statement, iterator)
 
+    @property
+    def reduction(self) -> tuple[str, ...]:
+        """The loops of the reduction in the box, in the statement's order."""
+        return tuple(i for i in self.statement.iterators if i == self.reduce or i in self.within)
 
-Place = Literal["inside", "between", "outside"]
-"""The position of the column tile loop: inside the row tile loop, right around it, or around all other loops."""
+    def reused(self, tiled: str) -> int:
+        """Bytes of the operand that moves along `tiled`, if it does not move along `own`: each value there reads it."""
+        c = recognise(self.nest, self.statement)
+        assert c is not None, "the box is a contraction's"
+        for access in (c.left, c.right):
+            used = frozenset(name for index in access.indices for name in index.names)
+            if tiled in used and not used.intersection(self.own):
+                return prod(self.extent(name) for name in used & {*self.statement.iterators}) * self.dtype.size
+        return 0
+
+
+Place = Literal["inside", "between", "outside", "under rows"]
+"""The position of the column tile loop: inside the row tile loop, right around it, around all other loops, or inside
+all of them with the row tile loop around them."""
 
 
 @dataclass(frozen=True)
@@ -92,16 +115,40 @@ def inner_box(nest: Nest, statement: Statement) -> InnerBox | None:
         others = [i for i in (*c.batch, *c.rows, *c.columns) if i not in inner]
         overlaps = overlapping(statement, [*inner[:2], *_longest(statement, others)])
         if not set(overlaps).intersection(inner) and _is_box(statement, inner):
+            taps = tuple(i for i in c.reduce if i not in inner)
+            within = _within(statement, inner, taps)
+            if prod(_extent(statement, name) for name in (inner[2], *within)) < LEAST:
+                continue
             own = tuple(i for i in others if i not in overlaps)
-            return InnerBox(nest, statement, *inner, own, tuple(i for i in c.reduce if i not in inner), overlaps)
+            packed = None if _is_contiguous(nest, c.right, inner[1]) else c.right.array
+            return InnerBox(nest, statement, *inner, own, taps, overlaps, within, packed)
     return None
+
+
+def _within(statement: Statement, inner: tuple[str, str, str], taps: Sequence[str]) -> tuple[str, ...]:
+    """The taps that form a larger box with `inner`, as many as a kernel has loops for."""
+    found: tuple[str, ...] = ()
+    for tap in taps:
+        if len(found) + 1 < LEVELS and _is_box(statement, (*inner, *found, tap)):
+            found = (*found, tap)
+    return found
 
 
 def usual_tiles(r: InnerBox, target: Target) -> RegisterTile:
     """The register tile that fits the box best, and the outermost loop for the threads if there is enough work."""
     m, n = (min(r.extent(name), ASSUMED) for name in (r.row, r.column))
+    kernel, place = tile_shape(m, n, target.isa, r.dtype), _usual_place(r, target)
     shared = r.own[0] if r.own and r.work >= target.worthwhile(r.dtype) else None
-    return RegisterTile(tile_shape(m, n, target.isa, r.dtype), parallel=shared)
+    if shared and place == "outside" and r.extent(r.column) >= target.threads * kernel.columns:
+        shared = r.column
+    return RegisterTile(kernel, place, shared)
+
+
+def _usual_place(r: InnerBox, target: Target) -> Place:
+    """Where the column tile loop goes: each of the `own` loops' iterations finds its operands in the nearer caches."""
+    if r.reused(r.column) > target.caches.l2:
+        return "outside"
+    return "under rows" if r.packed is None and r.reused(r.row) > target.caches.l2 else "inside"
 
 
 def non_rectangular_steps(
@@ -170,36 +217,43 @@ class NonRectangular:
 
 def tiled_steps(r: InnerBox, loops: Mapping[str, str], tiles: RegisterTile) -> list[Step]:
     """The steps for a contraction with a box; `loops` names the loop of each iterator."""
-    row, column, reduced = (loops[name] for name in (r.row, r.column, r.reduce))
-    others = [loops[name] for name in (*r.overlaps, *r.own, *r.taps)]
+    row, column = loops[r.row], loops[r.column]
+    first, own = ([loops[name] for name in names] for names in (r.overlaps, r.own))
+    taps = [loops[name] for name in r.taps if name not in r.within]
     row_tile, column_tile = f"{row}_tile", f"{column}_tile"
     around = {
-        "inside": [*others, row_tile, column_tile],
-        "between": [*others, column_tile, row_tile],
-        "outside": [*others[: len(r.overlaps)], column_tile, *others[len(r.overlaps) :], row_tile],
+        "inside": [*first, *own, *taps, row_tile, column_tile],
+        "between": [*first, *own, *taps, column_tile, row_tile],
+        "outside": [*first, column_tile, *taps, *own, row_tile],
+        "under rows": [*first, row_tile, *taps, *own, column_tile],
     }[tiles.columns]
     steps: list[Step] = [
         Split(((row, tiles.kernel.rows),)),
         Split(((column, tiles.kernel.columns),)),
-        Order((*around, row, column, reduced)),
-        Tensorize(tiles.kernel.name, r.statement.name),
+        Order((*around, row, column, *(loops[name] for name in r.reduction))),
     ]
+    if r.packed is not None:
+        apart = [loop for loop in around if loop not in (row_tile, column_tile)]
+        steps.append(Pack(r.packed, apart[-1] if apart else None, r.statement.name, "right"))
+    steps.append(Tensorize(tiles.kernel.name, r.statement.name))
     if tiles.parallel is None:
         return steps
     return [*steps, Parallel(column_tile if tiles.parallel == r.column else loops[tiles.parallel])]
 
 
 def _candidates(nest: Nest, statement: Statement, c: Contraction) -> Iterator[tuple[str, str, str]]:
-    """Row, column and reduce iterators, longest first; output and right operand are contiguous along the columns."""
+    """Row, column and reduce iterators, longest first; the output is contiguous along the columns.
 
-    columns = [
-        name
-        for name in c.columns
-        if step(nest.array(c.output.array), c.output, name).number == 1
-        and step(nest.array(c.right.array), c.right, name).number == 1
-    ]
-    reduce = [name for name in _longest(statement, c.reduce) if _extent(statement, name) >= LEAST]
-    yield from product(_longest(statement, c.rows), columns, reduce)
+    Those along which the right operand is contiguous as well come first.
+    """
+    columns = [name for name in c.columns if _is_contiguous(nest, c.output, name)]
+    columns.sort(key=lambda name: not _is_contiguous(nest, c.right, name))
+    yield from product(_longest(statement, c.rows), columns, _longest(statement, c.reduce))
+
+
+def _is_contiguous(nest: Nest, access: Load, iterator: str) -> bool:
+    """Whether consecutive values of an iterator access neighbours."""
+    return step(nest.array(access.array), access, iterator).number == 1
 
 
 def _longest(statement: Statement, iterators: Sequence[str]) -> list[str]:

@@ -33,7 +33,7 @@ def sharings(form: Form, threads: int) -> Iterator[Form]:
     usual = usual_sharing(form, threads)
     shared = parallel_loops(usual.tried)
     if threads > 1 and shared:
-        yield _with(form, form.tried)
+        yield unshared(form)
     yield usual
     chain = heaviest(form.tried) if shared else None
     for band in chain.bands[:-1] if chain else ():
@@ -45,6 +45,16 @@ def sharings(form: Form, threads: int) -> Iterator[Form]:
 def usual_sharing(form: Form, threads: int) -> Form:
     """The form with the outermost suitable loops made parallel, if there are several threads."""
     return _with(form, parallelized(form.tried, threads)) if threads > 1 else form
+
+
+def unshared(form: Form) -> Form:
+    """The form without parallel loops."""
+    return _with(form, form.tried)
+
+
+def starts_inside(made: Schedule) -> bool:
+    """Whether threads start in each iteration of a loop around a parallel one."""
+    return any(band.parallel for outer in bands(made.tree) for band in bands(outer.body))
 
 
 def _with(form: Form, made: Schedule) -> Form:

@@ -13,11 +13,17 @@ dependence has a negative distance along any of them. The band is then fully per
 one row    a tile of time steps runs row by row through the whole space
 rows       all loops inside the time loop except the innermost are tiled too
 all        the innermost is tiled too
+
+Threads share the diagonals of tiles: no dependence goes back along any loop over tiles, so that none connects two tiles
+whose numbers along time and along the first loop have the same sum (Wolf and Lam, section 4: a wavefront).
+
+    for t_tile:                         for t_tile:                    t_tile counts t_tile + i_tile
+      for i_tile: tile          ->        for i_tile: tile             # parallel
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
@@ -34,9 +40,9 @@ from poly.autoschedule.spaces.space import Knob, Values
 from poly.ir.nest import Nest
 from poly.ir.strides import accesses, extent
 from poly.ir.tree import Band, bands, statements
-from poly.model import Caches
+from poly.model.core import Caches, Target
 from poly.schedules.schedule import Schedule
-from poly.schedules.steps import Distribute, Fuse, Order, Shift, Skew, Split, Step, Tile
+from poly.schedules.steps import Distribute, Fuse, Order, Parallel, Shift, Skew, Split, Step, Tile
 
 BLOCK = 1024
 """The block of the innermost loop if it must be cut: long enough that its two ends cost little."""
@@ -63,10 +69,14 @@ class TimeLoops:
 
 @dataclass(frozen=True)
 class TimeTiles:
-    """Time steps per tile, and the block of each loop tiled with it (None: one value, with its loop around them)."""
+    """Time steps per tile, and the block of each loop tiled with it (None: one value, with its loop around them).
+
+    If `shared`, threads share the diagonals of tiles along time and the first loop.
+    """
 
     time: int
     blocks: tuple[int | None, ...]
+    shared: bool = False
 
     @property
     def depth(self) -> int:
@@ -79,26 +89,33 @@ class TimeTiles:
         return {found.time.name: self.time} | {band.name: block for band, block in inside if block is not None}
 
 
-def time_tiles(form: Form, caches: Caches) -> Iterator[Form]:
+def time_tiles(form: Form, target: Target) -> Iterator[Form]:
     """The forms of the first time loop; the usual sizes are among theirs."""
     for time in _time_loops(form):
         found = time_loops(form.tried, time)
         if found is not None:
-            usual = usual_tiles(form.tried.nest, found, caches)
+            usual = usual_tiles(form.tried.nest, found, target.caches)
             depths = [*((0, found.depth - 1) if found.depth > 1 else ()), found.depth]
-            forms = (_tiled(form, found, depth, usual) for depth in depths)
-            yield from (tiled for tiled in forms if tiled is not None)
+            yield from _legal(_tiled(form, found, depth, usual) for depth in depths)
+            if target.threads > 1:
+                usual = usual_shared_tiles(form.tried.nest, found, target.caches)
+                yield from _legal(_tiled(form, found, depth, usual, shared=True) for depth in depths if depth)
             return
 
 
-def usual_time_tiles(form: Form, caches: Caches) -> Form:
-    """The form with every time loop tiled whose arrays exceed the second-level cache."""
+def _legal(forms: Iterable[Form | None]) -> Iterator[Form]:
+    return (form for form in forms if form is not None)
+
+
+def usual_time_tiles(form: Form, caches: Caches, shared: bool = False) -> Form:
+    """The form with every time loop tiled whose arrays exceed the second-level cache; if `shared`, for threads."""
+    tiles = usual_shared_tiles if shared else usual_tiles
     for time in _time_loops(form):
         if any(time is still for still in bands(form.tried.tree)):
             found = time_loops(form.tried, time)
-            usual = usual_tiles(form.tried.nest, found, caches) if found is not None else None
+            usual = tiles(form.tried.nest, found, caches) if found is not None else None
             if found is not None and usual is not None:
-                form = _tiled(form, found, usual.depth, usual) or form
+                form = _tiled(form, found, usual.depth, usual, shared) or form
     return form
 
 
@@ -107,12 +124,15 @@ def _time_loops(form: Form) -> tuple[Band, ...]:
     return () if parallel_loops(form.tried) else bands(form.tried.tree)
 
 
-def _tiled(form: Form, found: TimeLoops, depth: int, usual: TimeTiles | None) -> Form | None:
+def _tiled(form: Form, found: TimeLoops, depth: int, usual: TimeTiles | None, shared: bool = False) -> Form | None:
     """The form with the outer `depth` loops cut; at depth 0 the first loop runs value by value.
 
-    Its usual sizes are those of `usual`, if that has the same depth.
+    Its usual sizes are those of `usual`, if that has the same depth. Diagonals are shared only if all sizes are known:
+    their bounds for any size take isl too much work.
     """
     nest, inside = form.tried.nest, found.chains[0].bands[:depth]
+    if shared and nest.sizes:
+        return None
     names = {band.name: form.free(band.name) for band in (found.time, *inside)}
     own = usual.by_loop(found) if usual is not None and usual.depth == depth else {}
 
@@ -126,7 +146,7 @@ def _tiled(form: Form, found: TimeLoops, depth: int, usual: TimeTiles | None) ->
 
     def tile(made: Schedule, values: Values) -> Schedule | None:
         blocks = tuple(values[names[band.name]] for band in inside) or (None,)
-        return tile_in_time(made, found, TimeTiles(values[names[found.time.name]] or 1, blocks))
+        return tile_in_time(made, found, TimeTiles(values[names[found.time.name]] or 1, blocks, shared))
 
     values = tuple((names[loop], own.get(loop) or middle(grid)) for loop, grid in grids.items())
     tried = tile(form.tried, dict(values))
@@ -134,7 +154,8 @@ def _tiled(form: Form, found: TimeLoops, depth: int, usual: TimeTiles | None) ->
         return None
     knobs = tuple(Knob(names[loop], grid) for loop, grid in grids.items())
     cuts = {f"{loop}_tile": name for loop, name in names.items()}
-    return form.then(tile, tried, ((_trait(form, found), _kind(found, depth)),), knobs, values, cuts)
+    kind = f"{_kind(found, depth)}, diagonals shared" if shared else _kind(found, depth)
+    return form.then(tile, tried, ((_trait(form, found), kind),), knobs, values, cuts)
 
 
 def _trait(form: Form, found: TimeLoops) -> str:
@@ -206,6 +227,8 @@ def _blocked(steps: TimeLoops, tiles: TimeTiles) -> list[Step]:
         return [Split(((time, tiles.time),)), Order((f"{time}_tile", loops[0], time))]
     blocks = [(loop, block) for loop, block in zip(loops, tiles.blocks, strict=True) if block is not None]
     made: list[Step] = [Tile(((time, tiles.time), *blocks))]
+    if tiles.shared:
+        made += [Skew(f"{time}_tile", f"{loops[0]}_tile"), Parallel(f"{loops[0]}_tile")]
     if len(tiles.blocks) == steps.depth and len(steps.chains) > 1:
         made.append(Distribute(loops[-1]))
     return made
@@ -213,6 +236,35 @@ def _blocked(steps: TimeLoops, tiles: TimeTiles) -> list[Step]:
 
 def usual_tiles(nest: Nest, steps: TimeLoops, caches: Caches) -> TimeTiles | None:
     """The largest tiles whose footprint fits the second-level cache; None if all the arrays do."""
+    rows = _row_bytes(nest, steps, caches)
+    if rows is None:
+        return None
+    row, extents = rows
+    factor = steps.slopes[0].factor
+    for time in (32, 16, 8) if steps.depth > 1 else ():
+        if row * prod(extents[1:-1]) * (factor * time + 2) <= caches.l2:
+            return TimeTiles(time, (None,))
+    return _blocks(steps, row, caches, shared=False)
+
+
+def usual_shared_tiles(nest: Nest, steps: TimeLoops, caches: Caches) -> TimeTiles | None:
+    """The same for threads that share diagonals of tiles: the first loop is cut."""
+    rows = _row_bytes(nest, steps, caches)
+    return _blocks(steps, rows[0], caches, shared=True) if rows is not None else None
+
+
+def _blocks(steps: TimeLoops, row: int, caches: Caches, shared: bool) -> TimeTiles:
+    """The largest equal blocks of `row` bytes each that fit the second-level cache; else the innermost is cut too."""
+    factors = [s.factor for s in steps.slopes]
+    for size in (16, 8, 4) if steps.depth > 1 else ():
+        if row * _rows(size, factors[:-1]) <= caches.l2:
+            return TimeTiles(size, (size,) * (steps.depth - 1), shared)
+    size = 16 if steps.depth < 3 else 8
+    return TimeTiles(size, (size,) * (steps.depth - 1) + (BLOCK,), shared)
+
+
+def _row_bytes(nest: Nest, steps: TimeLoops, caches: Caches) -> tuple[int, list[int]] | None:
+    """Bytes of a row of all arrays, and the loops' extents; None if the arrays fit the second-level cache."""
     names = {access.array for c in steps.chains for s in c.statements for access in accesses(nest.statement(s))}
     arrays = [nest.array(name) for name in sorted(names - temporaries(nest)) if nest.array(name).shape]
     known = all(not e.terms for a in arrays for e in a.shape)
@@ -220,17 +272,7 @@ def usual_tiles(nest: Nest, steps: TimeLoops, caches: Caches) -> TimeTiles | Non
         return None
     guess = ROW_GUESS.get(steps.depth, ROW_GUESS[3])
     extents = [extent(nest, band) or guess for band in steps.chains[0].bands]
-    row = sum(a.dtype.size for a in arrays) * extents[-1]
-    factors = [s.factor for s in steps.slopes]
-    if steps.depth > 1:
-        for time in (32, 16, 8):
-            if row * prod(extents[1:-1]) * (factors[0] * time + 2) <= caches.l2:
-                return TimeTiles(time, (None,))
-        for size in (16, 8, 4):
-            if row * _rows(size, factors[:-1]) <= caches.l2:
-                return TimeTiles(size, (size,) * (steps.depth - 1))
-    size = 16 if steps.depth < 3 else 8
-    return TimeTiles(size, (size,) * (steps.depth - 1) + (BLOCK,))
+    return sum(a.dtype.size for a in arrays) * extents[-1], extents
 
 
 def _rows(size: int, factors: list[int]) -> int:

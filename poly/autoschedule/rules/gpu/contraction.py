@@ -23,7 +23,7 @@ from poly.autoschedule.rules.gpu.mapped import gpu_schedule
 from poly.autoschedule.rules.gpu.non_rectangular import non_rectangular_group_steps
 from poly.autoschedule.rules.gpu.tiles import cost
 from poly.autoschedule.rules.isolation import each_contraction, isolated
-from poly.autoschedule.rules.non_rectangular import inner_box
+from poly.autoschedule.rules.non_rectangular import LEAST, inner_box
 from poly.autoschedule.spaces.space import Knob, Structure, Values
 from poly.ir.nest import Nest, Statement
 from poly.ir.tree import Micro, walk
@@ -83,7 +83,8 @@ def gpu_contraction_steps(
     r = roles(nest, statement)
     if r is None:
         box = inner_box(nest, statement)
-        return non_rectangular_group_steps(box, loops, isa, kernels) if box else None
+        serves = box is not None and box.packed is None and box.extent(box.reduce) >= LEAST
+        return non_rectangular_group_steps(box, loops, isa, kernels) if box and serves else None
     if not (r.rows and r.columns and r.reduce):
         return None
     best = min((Plan.of(r, choice) for choice in kernels), key=lambda plan: plan.cost(isa))
