@@ -11,6 +11,7 @@ from codegen.expr import Load
 from microkernels.dtypes import DType
 from microkernels.kernel import TileKernel
 from poly.analysis.legality import recurs
+from poly.analysis.scans import scanned_in
 from poly.ir.tree import Band, Micro
 from poly.lowering.calls import absorbed, inner_bands
 from poly.model.core import PER_CYCLE, Target
@@ -208,6 +209,11 @@ def sides(made: Schedule, micro: Micro | None) -> dict[Side, Load]:
     return {"output": contraction.output, "left": contraction.left, "right": contraction.right}
 
 
+def _waits(made: Schedule, loop: str) -> bool:
+    """Whether iterations of a loop out of lanes wait for one another, those of a scan too."""
+    return recurs(made.nest, made.tree, loop) or bool(scanned_in(made.nest, made.tree, loop).combines)
+
+
 def leaf(
     made: Schedule,
     view: View,
@@ -220,7 +226,7 @@ def leaf(
     carried = None
     if micro is None and bands and not bands[-1].vectorize:
         inner = range(len(bands) - 1, max(-1, len(bands) - 3), -1)
-        carried = next((p for p in inner if recurs(made.nest, made.tree, bands[p].name)), None)
+        carried = next((p for p in inner if _waits(made, bands[p].name)), None)
     dtype = made.nest.array(view.statement.target.array).dtype
     innermost = view.determined.get(len(bands) - 1, (None,))[-1]
     return PlainStatement(
