@@ -16,7 +16,7 @@ Turn: TypeAlias = Callable[[Axes], Callable[..., None] | None]
 """Makes the caller of the kernel for turned arrays; None if it cannot be made for these."""
 
 
-ORDERS = 4096
+ORDERS = 64
 """The most shapes and strides whose orders are remembered."""
 
 
