@@ -24,6 +24,7 @@ from codegen.names import function_name
 from codegen.numpy_types import numpy_type
 from codegen.program import Buffer
 from codegen.signature import Signature
+from codegen.turning import Turn, turning
 
 Caller = Callable[..., None]
 InPlace = Callable[[str, str], "Caller | str"]
@@ -47,6 +48,7 @@ def make_caller(
     excluded: Container[Any] | None = None,
     pool: Pool | None = None,
     held: Sequence[Array] = (),
+    turned: Turn | None = None,
     in_place: InPlace | None = None,
 ) -> Caller:
     """A function of the arrays and scalars, by position or by name, that runs a library's kernel on them.
@@ -54,7 +56,8 @@ def make_caller(
     It takes `threads=` (by default the number given here) and sizes by keyword: those that no array determines are
     required, others are compared with the arrays.
     `strided` makes the caller of the kernel that takes strides: it is called the first time that an array is not
-    contiguous; without it such an array is refused. `otherwise` takes the calls whose arguments do not fit at first
+    contiguous; without it such an array is refused. `turned` makes that of the kernel for arrays whose rows are
+    contiguous in another order of their dimensions. `otherwise` takes the calls whose arguments do not fit at first
     sight, in place of `SlowCall`, and those whose sizes are `excluded`; workspaces then
     come from the `pool` of the callers that it calls. `held` are the values of `signature.held`. `in_place` is asked
     the first time that an output is the same array as an input; without it this is refused. Several threads may call
@@ -63,7 +66,9 @@ def make_caller(
     The caller raises ArgumentError, and then leaves the arrays unchanged.
     """
     with fork_lock:
-        slow = SlowCall(signature, library, strided, pool or Pool(signature, library), held, in_place)
+        slow = SlowCall(
+            signature, library, strided, pool or Pool(signature, library), held, turned=turned, in_place=in_place
+        )
         names = _names(signature, library, slow, otherwise) | _held(held)
     names |= {"_THREADS": threads, "_excluded": excluded}
     exec(caller_source(signature, excluded is not None), names)
@@ -158,6 +163,28 @@ def _is_contiguous(value: Any) -> bool:
     return not tensors.is_known(value) or bool(value.is_contiguous())
 
 
+Turning = tuple[tuple[int, ...] | None, ...]
+"""For each argument, the order of its dimensions in which it is passed; None if it is passed as it is."""
+
+TURNED = 16
+"""The most kernels for turned arrays that a caller remembers; at the next one it forgets them all."""
+
+
+def _turning(value: Any) -> tuple[int, ...] | None:
+    if type(value) is np.ndarray:
+        return turning(value.shape, value.strides, value.itemsize)
+    return turning(tuple(value.shape), tuple(value.stride()), 1) if tensors.is_known(value) else None
+
+
+def _turned(value: Any, axes: tuple[int, ...]) -> Any:
+    return value.transpose(axes) if type(value) is np.ndarray else value.permute(axes)
+
+
+def _call_turned(caller: Caller, key: Turning, values: Sequence[Any], given: Mapping[str, Any], threads: Any) -> None:
+    turned = [value if axes is None else _turned(value, axes) for value, axes in zip(values, key, strict=True)]
+    caller(*turned, **given, threads=threads)
+
+
 class SlowCall:
     """The slow path, for calls that the fast path rejects: it raises ArgumentError, or runs the kernel after all."""
 
@@ -168,12 +195,15 @@ class SlowCall:
         strided: Callable[[], Caller] | None,
         pool: Pool,
         held: Sequence[Array],
+        turned: Turn | None,
         in_place: InPlace | None,
     ) -> None:
         self.signature = signature
         self.pool = pool
         self._make_strided = strided
         self._strided: Caller | None = None
+        self._make_turned = turned
+        self._turned: dict[Turning, Caller] = {}
         self._pointer = partial(library.ffi.cast, library.ffi.typeof("void *"))
         self._function = getattr(library.lib, function_name(signature.name))
         self._in_place = None if in_place is None else lru_cache(in_place)
@@ -190,23 +220,70 @@ class SlowCall:
         names = [b.name for b in self.signature.buffers]
         positional = [value for value in values if value is not MISSING]
         given = {name: value for name, value in keywords.items() if value is not MISSING}
-        if self._strided is not None and not all(map(_is_contiguous, positional)):
+        key = tuple(map(_turning, positional)) if self._turned or self._strided else ()
+        if self._turned and not extra and self._ran_turned(positional, key, threads, given):
+            return
+        if self._strided is not None and not any(key) and not all(map(_is_contiguous, positional)):
             self._strided(*positional, *extra, **given, threads=threads)
             return
         bound = bind(names, positional, given)
         given = {name: value for name, value in given.items() if name not in bound}
-        fitted = fit(self.signature, bound, extra, given, may_overlap=True)
+        try:
+            fitted = fit(self.signature, bound, extra, given, may_overlap=True)
+        except ArgumentError:
+            if self._run_turned(bound, extra, threads, given):
+                return
+            raise
         if shared := overlap(self.signature, fitted.values):
             self._run_in_place(fitted, *shared, threads)
             return
-        for b in self.signature.arrays:
-            tensors.learn(bound[b.name], fitted.values[b.name])
+        self._learn(bound, fitted)
         threads = check_threads(threads)
         if fitted.contiguous or self.signature.strided:
             self._run(fitted, threads)
         else:
             given = {size: fitted.sizes[size] for size in self.signature.given}
             self._strided_caller(fitted)(*fitted.values.values(), **given, threads=threads)
+
+    def _learn(self, bound: Mapping[str, Any], fitted: Fitted) -> None:
+        """Know the classes of the arrays from now on."""
+        for b in self.signature.arrays:
+            tensors.learn(bound[b.name], fitted.values[b.name])
+
+    def _ran_turned(self, values: Sequence[Any], key: Turning, threads: Any, given: Mapping[str, Any]) -> bool:
+        """Run the kernel for turned arrays if some were passed before in such an order, and if these fit it."""
+        known = self._turned.get(key)
+        if known is None:
+            return False
+        try:
+            _call_turned(known, key, values, given, threads)
+        except ArgumentError:  # which tells of the turned arrays
+            return False
+        return True
+
+    def _run_turned(
+        self, bound: Mapping[str, Any], extra: Sequence[Any], threads: Any, given: Mapping[str, Any]
+    ) -> bool:
+        """Run the kernel for turned arrays, made at the first call, if all that is wrong with these is their order."""
+        if self._make_turned is None:
+            return False
+        try:
+            fitted = fit(self.signature, bound, extra, given, any_strides=True, may_overlap=True)
+        except ArgumentError:
+            return False
+        values = [fitted.values[b.name] for b in self.signature.buffers]
+        key = tuple(map(_turning, values))
+        axes = {b.name: own for b, own in zip(self.signature.buffers, key, strict=True) if own}
+        made = self._turned.get(key) or (self._make_turned(axes) if axes else None)
+        if made is None:
+            return False
+        if len(self._turned) >= TURNED:
+            self._turned.clear()
+        self._turned[key] = made
+        self._learn(bound, fitted)
+        sizes = {size: fitted.sizes[size] for size in self.signature.given}
+        _call_turned(made, key, values, sizes, check_threads(threads))
+        return True
 
     def _run_in_place(self, fitted: Fitted, output: Buffer, other: Buffer, threads: Any) -> None:
         """Run the kernel in which an output and an input are one array, if they are here, and may be."""

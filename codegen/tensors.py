@@ -6,6 +6,8 @@ call with arrays of known classes asks each of them only
     is_cpu, requires_grad, is_neg()   whether its memory is its values, for this CPU to read and write
     shape, stride(), is_contiguous()  in elements
     dtype, data_ptr()                 an object that stands for the type of its elements, and the address
+
+and `permute(axes)`, if its dimensions lie in another order, for itself with them in this order.
 """
 
 from __future__ import annotations

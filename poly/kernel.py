@@ -23,6 +23,7 @@ from poly.ir.lookups import IndexRead, check_indices, index_reads
 from poly.ir.nest import Nest
 from poly.ir.sizes import fitted
 from poly.ir.strided import with_strides
+from poly.ir.turned import turnable, turned
 from poly.lowering.arguments import arguments
 from poly.records.followed import RECORD_SECONDS, check_source
 from poly.scheduled import Scheduled
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from codegen.call import Caller, Otherwise, Pool
     from codegen.clock import Timed
     from codegen.program import Threading
+    from codegen.turning import Axes
     from poly.prepacking import Packed
     from poly.timing.benchmark import Benchmark
 
@@ -304,6 +306,26 @@ class Kernel(Scheduled):
                 return checked(self._variant(nest, strided, self.basis))
         return self._variant(nest, strided, None)
 
+    def _turned_caller(self, axes: Axes) -> Caller | None:
+        """The caller of the kernel that takes turned arrays; None if one of them cannot be turned."""
+        return self.turned(axes)._caller if axes.keys() <= turnable(self.nest) else None
+
+    def turned(self, axes: Axes) -> Kernel:
+        """The kernel for arrays with their dimensions in another order: with `{"A": (1, 0)}`, A's transpose is passed.
+
+        It follows the same schedule if it was given and is possible for these arrays, otherwise the model's.
+        """
+        nest = turned(self.nest, axes)
+        if isinstance(self.basis, Schedule):
+            with suppress(ScheduleError):
+                return self._of(nest, self.basis.on(nest))
+        return self._of(nest, None)
+
+    def _of(self, nest: Nest, basis: Basis) -> Kernel:
+        return Kernel(
+            nest, self.isa, self.threads, basis, compiled(nest, self.isa, self.threads, basis), toolchain=self.toolchain
+        )
+
     def _variant(self, nest: Nest, strided: bool, basis: Basis) -> Kernel:
         made = compiled(nest, self.isa, self.threads, basis)
         return Kernel(nest, self.isa, self.threads, basis, made, strided, self.toolchain)
@@ -347,6 +369,7 @@ def caller(kernel: Kernel, otherwise: Otherwise | None = None, excluded: Contain
     from codegen.call import make_caller
 
     strided = None if kernel._strided else lambda: kernel.strided._caller
+    turn = None if kernel._strided or kernel.packed else kernel._turned_caller
     return make_caller(
         kernel.signature,
         kernel._library,
@@ -356,6 +379,7 @@ def caller(kernel: Kernel, otherwise: Otherwise | None = None, excluded: Contain
         excluded,
         pool=kernel._pool,
         held=kernel._panels,
+        turned=turn,
         in_place=kernel._in_place,
     )
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from codegen import turning
 from codegen.arguments import check_memory
 from codegen.errors import ArgumentError
 from codegen.numpy_types import numpy_type
@@ -100,19 +101,15 @@ def common_type(dtypes: Sequence[np.dtype[Any]], dtype: DType | None) -> DType:
 def laid_out(form: ArrayForm, dtype: DType) -> OperandLayout:
     """The layout in which a kernel reads an array: in the order of its strides, or of a copy if it does not take it."""
     axes = by_strides(form)
-    strides = [form.strides[axis] for axis in axes if form.shape[axis] != 1]
-    whole = all(stride > 0 and stride % dtype.size == 0 for stride in strides)
-    rows = not strides or strides[-1] == dtype.size
-    if whole and rows and form.aligned and form.dtype == dtype.numpy_name:
+    shape, strides = [form.shape[axis] for axis in axes], [form.strides[axis] for axis in axes]
+    if turning.has_rows(shape, strides, dtype.size) and form.aligned and form.dtype == dtype.numpy_name:
         return OperandLayout(axes)
     return OperandLayout(tuple(range(len(axes))), copied=True)
 
 
 def by_strides(form: ArrayForm) -> tuple[int, ...]:
-    """The dimensions, the longest stride first; one of a single element stays behind those before it."""
-    several = [axis for axis, extent in enumerate(form.shape) if extent > 1]
-    in_order = iter(sorted(several, key=lambda axis: -form.strides[axis]))
-    return tuple(next(in_order) if extent > 1 else axis for axis, extent in enumerate(form.shape))
+    """The dimensions in the order of their strides."""
+    return turning.by_strides(form.shape, form.strides)
 
 
 def empty(shape: tuple[int, ...], dtype: DType, operands: Sequence[Any]) -> Any:

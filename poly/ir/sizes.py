@@ -24,7 +24,9 @@ def deduce_sizes(nest: Nest, arguments: tuple[Any, ...], keywords: Mapping[str, 
 
 
 def fitted(nest: Nest, arguments: tuple[Any, ...], keywords: Mapping[str, Any], may_overlap: bool = False) -> Fitted:
-    """The arguments by name, checked, and the sizes; `may_overlap` leaves out whether arrays share memory.
+    """The arguments by name, checked but for their strides, and the sizes.
+
+    `may_overlap` leaves out whether arrays share memory.
 
     Raises:
         ArgumentError: as for `deduce_sizes`.
@@ -35,7 +37,7 @@ def fitted(nest: Nest, arguments: tuple[Any, ...], keywords: Mapping[str, Any], 
     bound |= dict(zip(names, arguments, strict=False))
     sizes = {name: value for name, value in keywords.items() if name not in names}
     signature = Signature(nest.name, nest.sizes, buffers, fixed=nest.fixed)
-    return fit(signature, bound, arguments[len(names) :], sizes, may_overlap=may_overlap)
+    return fit(signature, bound, arguments[len(names) :], sizes, any_strides=True, may_overlap=may_overlap)
 
 
 def _buffer(array: Array, nest: Nest) -> Buffer:

@@ -1,0 +1,120 @@
+"""Arrays in another order of their dimensions, such as transposes and Fortran's, in calls of kernels and nests."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import pytest
+
+import poly
+from codegen.turning import turning
+from microkernels.dtypes import f64, i32
+from poly.ir.turned import turned
+from poly.kernel import Kernel
+
+M, N, K, B = poly.sizes("M N K B")
+RNG = np.random.default_rng(3)
+
+
+@poly.nest
+def added(X: f64[B, M, N], Y: f64[N, M], Z: f64[B, M, N]):
+    for b in range(B):
+        for m in range(M):
+            for n in range(N):
+                Z[b, m, n] = X[b, m, n] + 2.0 * Y[n, m]
+
+
+@poly.nest
+def taken(x: f64[K], at: i32[M, N], y: f64[M, N]):
+    for m in range(M):
+        for n in range(N):
+            y[m, n] = x[at[m, n]]
+
+
+def ordered(array: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    """The same values, with the dimensions in memory in this order."""
+    return np.ascontiguousarray(array.transpose(axes)).transpose(np.argsort(axes))
+
+
+@pytest.mark.parametrize("way", ["known", "open", "called", "scheduled"])
+def test_a_product_takes_each_operand_in_either_order(way: str) -> None:
+    nest = poly.einsum("mk,kn->mn", dtype=f64)
+    sizes = {"M": 13, "N": 35, "K": 7} if way == "known" else {}
+    given = poly.schedule(nest).tile(m=4) if way == "scheduled" else None
+    run: Any = nest if way == "called" else poly.compile(nest, schedule=given, threads=1, records=False, sizes=sizes)
+    a, b = RNG.standard_normal((13, 7)), RNG.standard_normal((7, 35))
+    for first, second, third in list(permutations([(1, 0), (0, 1), (0, 1)]))[::2] if way == "open" else [((1, 0),) * 3]:
+        for _ in range(2):
+            out = ordered(np.full((13, 35), np.nan), third)
+            run(ordered(a, first), ordered(b, second), out)
+            np.testing.assert_allclose(out, a @ b, rtol=1e-12)
+
+
+@pytest.mark.parametrize("axes", [(2, 0, 1), (1, 2, 0), (2, 1, 0)])
+def test_arrays_of_three_dimensions_and_gaps(axes: tuple[int, ...]) -> None:
+    x, y = RNG.standard_normal((3, 5, 7)), RNG.standard_normal((7, 10))[:, ::2]
+    out = ordered(np.full((3, 5, 7), np.nan), axes)
+    added(ordered(x, axes), np.asfortranarray(y), out)
+    np.testing.assert_array_equal(out, x + 2.0 * y.T)
+    gaps = np.full((7, 9), np.nan)
+    gaps[:, :5] = y
+    added(x, gaps.T[:5].T, out)
+    np.testing.assert_array_equal(out, x + 2.0 * y.T)
+
+
+def test_a_kernel_is_made_once_for_each_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    of = Kernel.turned
+    monkeypatch.setattr(Kernel, "turned", lambda self, axes: made.append(dict(axes)) or of(self, axes))
+    kernel = poly.compile(added, records=False, threads=1, B=2, M=3, N=4)
+    x, y, z = np.ones((2, 3, 4)), np.ones((4, 3)), np.zeros((2, 3, 4))
+    for _ in range(3):
+        kernel(x, np.asfortranarray(y), z)
+        kernel(X=x, Y=np.asfortranarray(y), Z=z)
+        kernel(np.asfortranarray(x), y, z)
+    assert made == [{"Y": (1, 0)}, {"X": (2, 1, 0)}]
+
+
+def test_the_turned_nest_reads_the_turned_arrays() -> None:
+    made = turned(added, {"Y": (1, 0)})
+    assert str(made.array("Y")) == "Y: f64[M, N]"
+    assert made.structure != added.structure
+    x, y, z = RNG.standard_normal((2, 3, 4)), RNG.standard_normal((3, 4)), np.full((2, 3, 4), np.nan)
+    poly.compile(added, records=False, threads=1).turned({"Y": (1, 0)})(x, y, z)
+    np.testing.assert_array_equal(z, x + 2.0 * y)
+
+
+def test_what_no_order_makes_contiguous_is_refused() -> None:
+    x, y, z = np.ones((2, 3, 4)), np.ones((4, 3)), np.zeros((2, 3, 4))
+    with pytest.raises(poly.ArgumentError, match=r"Y is not contiguous: shape \(4, 3\), strides \(8, -32\) bytes"):
+        added(x, np.ones((3, 4))[::-1].T, z)
+    with pytest.raises(poly.ArgumentError, match=r"Y has shape \(3, 4\); expected \(4, 3\)"):
+        added(x, np.asfortranarray(y.T), z)
+    added(x, np.asfortranarray(y), z)
+    with pytest.raises(poly.ArgumentError, match=r"Y has shape \(3, 4\); expected \(4, 3\)"):
+        added(x, np.asfortranarray(y.T), z)
+    with pytest.raises(poly.ArgumentError, match="at is not contiguous"):
+        taken(np.ones(9), np.zeros((3, 4), np.int32, order="F"), np.zeros((3, 4)))
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides", "expected"),
+    [
+        ((4, 5), (8, 32), (1, 0)),
+        ((4, 5), (40, 8), None),
+        ((4, 1), (8, 32), None),
+        ((1, 5), (8, 32), None),
+        ((4, 5), (16, 64), None),
+        ((4, 5), (8, 0), None),
+        ((4, 5), (-8, 32), None),
+        ((0, 5), (8, 32), None),
+        ((3, 1, 5), (8, 8, 24), (2, 1, 0)),
+        ((4, 5, 6), (8, 192, 32), (1, 2, 0)),
+    ],
+)
+def test_the_order_of_dimensions(
+    shape: tuple[int, ...], strides: tuple[int, ...], expected: tuple[int, ...] | None
+) -> None:
+    assert turning(shape, strides, 8) == expected
