@@ -183,7 +183,7 @@ def _steps(one: RowProduct, size: int, made: Schedule, target: Target, around: s
     if outline is None:
         return []
     usual = Tilings(outline, alone).usual
-    choice = replace(usual, kernel=one.kernel) if one.kernel else usual
+    choice = replace(usual, kernel=one.kernel or usual.kernel, rows_cut=None)
     inside = dict([*one.loops.items()][one.outside :])
     initial = None if one.kernel else zeroing(nest, one.statement)
     steps = Planner(outline, choice, inside, initial, frozenset(band.name for band in bands(made.tree))).steps()
