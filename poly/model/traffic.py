@@ -66,11 +66,12 @@ class Traffic:
         found: Moved = {}
         for place, holds in self._kept(held, room):
             together = sum(holds.values())
+            passing = sum(space for operand, space in holds.items() if operand not in self._form.reused)
             if place is self.whole and together <= room:
                 return {}
             for operand, mine in holds.items():
                 if operand not in self._form.copied or operand in place.copied:
-                    fetched = self._fetched(place, operand, 2 * together - mine <= room, amount)
+                    fetched = self._fetched(place, operand, together + passing - mine <= room, amount)
                     found[operand] = found.get(operand, 0.0) + fetched
         return found
 
