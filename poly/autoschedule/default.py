@@ -75,15 +75,21 @@ def _chosen(nest: Nest, target: Target) -> Form:
     if not made.steps:
         return usual_loops(nest, target)
     kernels, expected = Form.fixed(KERNELS, made), expectation(made, target)
-    blocked = row_blocked(nest, target)
-    if blocked is not None:
-        blocked = with_other_loops(blocked, target)
-        if expectation(blocked, target).seconds <= expected.seconds * NEARLY:
-            return Form.fixed(ROW_BLOCKS, blocked)
+    blocked = _in_row_blocks(nest, target)
+    if blocked is not None and expectation(blocked, target).seconds <= expected.seconds * NEARLY:
+        return Form.fixed(ROW_BLOCKS, blocked)
     if expected.seconds <= PLAIN_STEP * expected.least / target.threads:
         return kernels
     plain = usual_loops(nest, target)
     return plain if expectation(plain.tried, target).seconds < expected.seconds else kernels
+
+
+def _in_row_blocks(nest: Nest, target: Target) -> Schedule | None:
+    """The schedule in common blocks of rows; None if there is none, or it takes too much work to find."""
+    with suppress(TooCostly), limited(AFFORDABLE, reserve=RESERVE):
+        made = row_blocked(nest, target)
+        return made and with_other_loops(made, target)
+    return None
 
 
 KERNELS = (("microkernels", "by the model"),)

@@ -116,8 +116,9 @@ def test_chains_in_blocks_of_rows(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("isa", [one for one in (ISAS["avx2"], host()) if one.runs_here()], ids=str)
-def test_masked_attention(isa: ISA) -> None:
-    nest = chain("softmax", "product", True, 61, 83, 17, 29, masked=True)
+def test_masked_attention(isa: ISA, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_blocks, "LEAST", 50)
+    nest = chain("softmax", "product", True, 121, 123, 9, 19, masked=True)
     made = row_blocked(nest, target(isa))
     assert made is not None
     assert sum(isinstance(node, Micro) for node in walk(made.tree)) == 2

@@ -15,20 +15,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import ceil, prod
+from itertools import islice
+from math import ceil, lcm, prod
 
 from microkernels.kernel import OuterProduct
 from microkernels.opencl_isa import DeviceISA
 from poly.analysis.roles import ASSUMED, Roles, enclosing_roles, roles
 from poly.autoschedule.rules.attempt import attempt
-from poly.autoschedule.rules.contraction import Planner, Tilings, outlined
+from poly.autoschedule.rules.contraction import Outline, Planner, Tilings, outlined
 from poly.autoschedule.rules.isolation import isolated
 from poly.autoschedule.rules.shapes import parts
 from poly.autoschedule.rules.triangles import slanted_sum
 from poly.ir.nest import Array, Nest, Statement
 from poly.ir.strides import accesses
 from poly.ir.tree import Band, Node, bands, statements
-from poly.model.choice import tile_shape
+from poly.model import Choice
 from poly.model.core import FULL, Target
 from poly.schedules.matching import zeroing
 from poly.schedules.schedule import Schedule, schedule
@@ -36,6 +37,10 @@ from poly.schedules.steps import Distribute, Fuse, Pack, Parallel, Split, Step
 
 LEAST = 192
 """The fewest rows in a block: those of the blocks that libraries pack (Low et al., see poly/model/choice.py)."""
+
+
+TRIED = 12
+"""The most runs of loops that are tried, the longest first."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,7 @@ def row_blocked(nest: Nest, target: Target) -> Schedule | None:
     if isinstance(target.isa, DeviceISA):
         return None
     base, products = _distributed(nest, target)
-    for run in _runs(parts(base.tree)) if products else ():
+    for run in islice(_runs(parts(base.tree)), TRIED) if products else ():
         inside = [one for one in products if any(one.statement.name in statements(band) for band in run)]
         made = _blocked(base, run, inside, target) if inside else None
         if made is not None:
@@ -113,9 +118,14 @@ def _blocked(base: Schedule, run: Sequence[Band], products: Sequence[RowProduct]
     loops = [_below(band, outside) for band in run]
     if rows is None or None in loops or any(one.outside != outside or one.rows is None for one in products):
         return None
-    size = _block(base.nest, run, products[0], target)
-    if size is None:
+    least = _block(base.nest, run, products[0], target)
+    plans = [_plan(one, least, base.nest, target) for one in products] if least else []
+    if least is None or None in plans:
         return None
+    tiles = [choice.kernel.rows for _, choice in filter(None, plans)]
+    fixed = [one.kernel.rows for one in products if one.kernel]
+    whole = lcm(*tiles) if lcm(*tiles) <= 2 * least else lcm(*fixed or tiles[:1])  # slanted tiles must not be cut
+    size = ceil(least / whole) * whole
     names = [band.name for band in loops if band is not None]
     block = f"{names[0]}_tile"
     around = _above(run[0], outside)
@@ -144,7 +154,7 @@ def _above(band: Band, depth: int) -> str | None:
 
 
 def _block(nest: Nest, run: Sequence[Band], one: RowProduct, target: Target) -> int | None:
-    """The rows of a block, whole register tiles; None if what the loops pass on fits in L2 anyway, or in no block.
+    """The rows of a block; None if what the loops pass on fits in L2 anyway, or in no block.
 
     It has as many rows as fill half of L2, but no fewer than a block of a library: each reads all of the right operand.
     """
@@ -156,10 +166,8 @@ def _block(nest: Nest, run: Sequence[Band], one: RowProduct, target: Target) -> 
     a_row = passed / prod(axes[iterator].guess for iterator in counted)
     if a_row * rows <= room:
         return None
-    columns = prod(axis.guess for axis in one.roles.columns)
-    kernel = tile_shape(rows, columns, target.isa, nest.array(one.statement.target.array).dtype)
     blocks = round(rows / max(LEAST, room / a_row) / target.threads) * target.threads
-    return ceil(rows / blocks / kernel.rows) * kernel.rows if blocks > 1 else None
+    return ceil(rows / blocks) if blocks > 1 else None
 
 
 def _bytes(array: Array) -> int:
@@ -174,16 +182,24 @@ def _is_passed(nest: Nest, array: Array, members: Sequence[frozenset[str]]) -> b
     return len(within) > 1 and any(member & writers for member in within) and bool(array.shape)
 
 
-def _steps(one: RowProduct, size: int, made: Schedule, target: Target, around: str | None) -> list[Step]:
-    """The steps of a contraction in a block. One that stays in L2 as the right one is packed before, in `around`."""
-    nest, right = made.nest, one.roles.contraction.right.array
+def _plan(one: RowProduct, size: int, nest: Nest, target: Target) -> tuple[Outline, Choice] | None:
+    """How one thread computes a contraction in a block of `size` rows; None without columns or a reduction."""
     cut = tuple(replace(axis, extent=size) if axis.iterator == one.rows else axis for axis in one.roles.rows)
     alone, dtype = replace(target, threads=1), nest.array(one.statement.target.array).dtype
     outline = outlined(replace(one.roles, rows=cut, batch=()), dtype, alone)
     if outline is None:
-        return []
+        return None
     usual = Tilings(outline, alone).usual
-    choice = replace(usual, kernel=one.kernel or usual.kernel, rows_cut=None)
+    return outline, replace(usual, kernel=one.kernel or usual.kernel, rows_cut=None)
+
+
+def _steps(one: RowProduct, size: int, made: Schedule, target: Target, around: str | None) -> list[Step]:
+    """The steps of a contraction in a block. One that stays in L2 as the right one is packed before, in `around`."""
+    nest, right = made.nest, one.roles.contraction.right.array
+    plan = _plan(one, size, nest, target)
+    if plan is None:
+        return []
+    outline, choice = plan
     inside = dict([*one.loops.items()][one.outside :])
     initial = None if one.kernel else zeroing(nest, one.statement)
     steps = Planner(outline, choice, inside, initial, frozenset(band.name for band in bands(made.tree))).steps()
