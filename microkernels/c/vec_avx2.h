@@ -21,8 +21,6 @@ INLINE tail_T tail_of_T(int64_t lanes)
     return tail;
 }
 
-INLINE int64_t lanes_in_T(tail_T tail) { return tail.lanes; }
-
 INLINE vec_T zero_T(void) { return _mm256_setzero_px(); }
 INLINE vec_T broadcast_T(T x) { return _mm256_set1_px(x); }
 INLINE vec_T load_T(const T *p) { return _mm256_loadu_px(p); }

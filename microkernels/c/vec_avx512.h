@@ -10,7 +10,6 @@ typedef uint16_t tail_T; /* which lanes of a partial vector are there */
 INLINE int64_t least_T(int64_t a, int64_t b) { return a < b ? a : b; }
 
 INLINE tail_T tail_of_T(int64_t lanes) { return (tail_T)((1u << lanes) - 1); }
-INLINE int64_t lanes_in_T(tail_T tail) { return __builtin_popcount(tail); }
 
 INLINE vec_T zero_T(void) { return _mm512_setzero_px(); }
 INLINE vec_T broadcast_T(T x) { return _mm512_set1_px(x); }

@@ -20,7 +20,6 @@ INLINE tail_T tail_of_T(int64_t lanes)
     return tail;
 }
 
-INLINE int64_t lanes_in_T(tail_T tail) { return tail.at[LANES_T - 1] + 1; }
 
 INLINE vec_T load_tail_T(const T *p, tail_T tail)
 {

@@ -70,7 +70,7 @@ def _formed(nest: Nest, statement: Statement) -> Contraction | str:
         return "its sums must keep their order: the nest says reassociate=False"
     factors = _factors(statement.expr)
     dtype = nest.array(statement.target.array).dtype
-    known = [_element(factor, dtype) for factor in factors]
+    known = [_element(nest, factor, dtype) for factor in factors]
     operands = [element for element in known if element is not None]
     others = [factor for factor, element in zip(factors, known, strict=True) if element is None]
     if len(operands) != 2:
@@ -90,10 +90,13 @@ def _formed(nest: Nest, statement: Statement) -> Contraction | str:
     return _oriented(nest, replace(found, converted=converted))
 
 
-def _element(factor: Expr, dtype: DType) -> Load | None:
-    """The element of an array that is a factor, itself or converted to the output's type; None for another factor."""
-    load = factor.operand if isinstance(factor, Cast) and factor.dtype == dtype else factor
-    return load if isinstance(load, Load) and load.indices else None
+def _element(nest: Nest, factor: Expr, dtype: DType) -> Load | None:
+    """The element of an array that is a factor, of the output's type or converted to it; None for another factor."""
+    is_converted = isinstance(factor, Cast) and factor.dtype == dtype
+    load = factor.operand if isinstance(factor, Cast) and is_converted else factor
+    if not (isinstance(load, Load) and load.indices):
+        return None
+    return load if is_converted or nest.array(load.array).dtype == dtype else None
 
 
 def feeds_itself(nest: Nest, statement: Statement, within: Iterable[isl.PwAff] = ()) -> bool:
