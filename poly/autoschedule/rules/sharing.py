@@ -53,8 +53,9 @@ def unshared(form: Form) -> Form:
 
 
 def starts_inside(made: Schedule) -> bool:
-    """Whether threads start in each iteration of a loop around a parallel one."""
-    return any(band.parallel for outer in bands(made.tree) for band in bands(outer.body))
+    """Whether threads start in each iteration of a loop of several around a parallel one."""
+    several = (band for band in bands(made.tree) if extent(made.nest, band) != 1)
+    return any(band.parallel for outer in several for band in bands(outer.body))
 
 
 def _with(form: Form, made: Schedule) -> Form:
