@@ -33,11 +33,10 @@ from poly.model import Choice
 from poly.model.core import FULL, Target
 from poly.schedules.matching import zeroing
 from poly.schedules.schedule import Schedule, schedule
-from poly.schedules.steps import Distribute, Fuse, Pack, Parallel, Split, Step
+from poly.schedules.steps import Fuse, Pack, Parallel, Split, Step
 
 LEAST = 192
 """The fewest rows in a block: those of the blocks that libraries pack (Low et al., see poly/model/choice.py)."""
-
 
 TRIED = 12
 """The most runs of loops that are tried, the longest first."""
@@ -70,7 +69,7 @@ def row_blocked(nest: Nest, target: Target) -> Schedule | None:
 
     None also if these locals stay in the cache anyway.
     """
-    if isinstance(target.isa, DeviceISA):
+    if isinstance(target.isa, DeviceISA) or not any(array.kind == "local" for array in nest.arrays):
         return None
     base, products = _distributed(nest, target)
     for run in islice(_runs(parts(base.tree)), TRIED) if products else ():
@@ -94,7 +93,7 @@ def _distributed(nest: Nest, target: Target) -> tuple[Schedule, list[RowProduct]
         made, loops = alone
         box, dtype = roles(nest, statement), nest.array(statement.target.array).dtype
         slanted = slanted_sum(nest, statement, dtype, target) if box is None else None
-        parted = slanted and attempt(made, [slanted.part, Distribute(next(iter(loops.values())))])
+        parted = slanted and attempt(made, slanted.apart(loops))
         if slanted and parted:
             made = parted
             found.append(RowProduct(statement, slanted.roles, loops, slanted.choice.kernel))

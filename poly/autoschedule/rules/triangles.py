@@ -62,6 +62,10 @@ class SlantedSum:
     choice: Choice
     part: Part
 
+    def apart(self, loops: Mapping[str, str]) -> list[Step]:
+        """The steps that give both statements their own loops; `loops` names those of the sum, outermost first."""
+        return [self.part, Distribute(next(iter(loops.values())))]
+
 
 def slanted_sum(nest: Nest, statement: Statement, dtype: DType, target: Target) -> SlantedSum | None:
     """A contraction as a slanted sum; None if it is none, or small."""
@@ -88,11 +92,7 @@ def slanted_sum_steps(
     found = slanted_sum(nest, statement, dtype, target)
     if found is None:
         return None
-    return [
-        found.part,
-        Distribute(next(iter(loops.values()))),
-        *Planner(found.outline, found.choice, loops, None).steps(),
-    ]
+    return [*found.apart(loops), *Planner(found.outline, found.choice, loops, None).steps()]
 
 
 def _behind_slant(statement: Statement, own: str, summed: str) -> int | None:
