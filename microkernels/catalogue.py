@@ -1,15 +1,17 @@
 """The microkernels for CPUs and OpenCL devices, and those that users add: by name, and those worth choosing from.
 
 A microkernel is named after its family, instruction set and tile. `gemm_avx512_6x64` holds 6 rows of 64 columns of the
-result in registers. `gemm_openclgpu_128x128x8_8x8_db` is a work-group's tile of 128 rows and 128 columns in slabs of 8
-steps, with 8 x 8 sums per work-item and double-buffered panels. Names are parsed only here. Any tile that fits in the
-registers exists; `shapes` lists those worth choosing from.
+result in registers, and so does `min_add_avx512_6x64` of a product by minima and sums.
+`gemm_openclgpu_128x128x8_8x8_db` is a work-group's tile of 128 rows and 128 columns in slabs of 8 steps, with 8 x 8
+sums per work-item and double-buffered panels. Names are parsed only here. Any tile that fits in the registers exists;
+`shapes` lists those worth choosing from.
 """
 
 from __future__ import annotations
 
 import difflib
 import re
+from dataclasses import replace
 
 from microkernels.ctext import Space, conversion, part, vector_layer
 from microkernels.custom_kernel import CustomKernel
@@ -28,20 +30,21 @@ from microkernels.kernel import (
     OuterProduct,
     TileKernel,
 )
-from microkernels.opencl_isa import OPENCL_ISAS, OPENCLGPU, DeviceISA, is_gpu
+from microkernels.opencl_isa import OPENCL_ISAS, OPENCLGPU, DeviceISA, is_device, is_gpu
 from microkernels.plugins import load
 from microkernels.plugins import names as offered_names
+from microkernels.product import MULTIPLY_ADD, PRODUCTS, Product
 
 CPU_ISAS: dict[str, ISA] = {**ISAS, **{name: isa for name, isa in OPENCL_ISAS.items() if not isa.is_gpu}}
 """The instruction sets of CPUs by name, for C and for OpenCL C."""
 
 
-def fits(isa: ISA, rows: int, vectors: int) -> bool:
+def fits(isa: ISA, rows: int, vectors: int, product: Product = MULTIPLY_ADD) -> bool:
     """Whether the sums, a row of B and one broadcast fit in the registers (a single vector of B needs no broadcast
     register if the multiply-add can broadcast from memory; without multiply-adds, the product needs a register)."""
     broadcast = 0 if isa.name == "avx512" and vectors == 1 else 1
-    product = 1 if isa.name == "portable" else 0
-    return rows >= 1 and vectors >= 1 and rows * vectors + vectors + broadcast + product <= isa.registers
+    own = max(product.registers, 1 if isa.name == "portable" else 0)
+    return rows >= 1 and vectors >= 1 and rows * vectors + vectors + broadcast + own <= isa.registers
 
 
 GROUP = "poly.microkernels"
@@ -53,15 +56,19 @@ GROUP_TUNED = (f16, f32, f64)
 """The types of the microkernels for work-groups."""
 
 
-def gemm(isa: ISA, dtype: DType, rows: int, vectors: int) -> OuterProduct:
-    """The outer-product microkernel with a tile of `rows` rows of `vectors` vectors.
+def gemm(isa: ISA, dtype: DType, rows: int, vectors: int, product: Product = MULTIPLY_ADD) -> OuterProduct:
+    """The outer-product microkernel with a tile of `rows` rows of `vectors` vectors, for a pair of operations.
 
-    Raises TargetError if the tile does not fit in the registers, or if the type is not in TUNED.
+    Raises TargetError if the tile does not fit in the registers, if the type is not in TUNED, or if a device has no
+    such operations.
     """
-    kernel = OuterProduct("gemm", OUTER_PRODUCT, isa, dtype, rows, vectors * isa.lanes(dtype))
+    contract = replace(OUTER_PRODUCT, product=product)
+    kernel = OuterProduct(product.family, contract, isa, dtype, rows, vectors * isa.lanes(dtype))
     if dtype not in TUNED:
         raise TargetError(f"{kernel} does not exist for {dtype}: microkernels of one core compute in f32 or f64.")
-    if not fits(isa, rows, vectors):
+    if is_device(isa) and product != MULTIPLY_ADD:
+        raise TargetError(f"{kernel} does not exist: on devices there are only sums of products, gemm.")
+    if not fits(isa, rows, vectors, product):
         raise TargetError(
             f"{kernel} does not fit for {dtype}: {rows} x {vectors} sums, {vectors} vectors of B and a broadcast "
             f"in the {isa.registers} registers of {isa.name}. Take fewer rows or columns."
@@ -132,9 +139,10 @@ GROUP_SHAPES = {
 operands first: rows, columns, slab, rows and columns of a work-item, and whether the panels are double-buffered."""
 
 
-def tiles(isa: ISA, dtype: DType) -> tuple[OuterProduct, ...]:
+def tiles(isa: ISA, dtype: DType, product: Product = MULTIPLY_ADD) -> tuple[OuterProduct, ...]:
     """The tiles of one core worth choosing from, the best for large packed operands first."""
-    return tuple(gemm(isa, dtype, rows, vectors) for rows, vectors in isa.tiles or SHAPES[isa.name])
+    known = (shape for shape in isa.tiles or SHAPES[isa.name] if fits(isa, *shape, product))
+    return tuple(gemm(isa, dtype, rows, vectors, product) for rows, vectors in known)
 
 
 def group_tiles(isa: DeviceISA, dtype: DType) -> tuple[GroupKernel, ...]:
@@ -157,7 +165,7 @@ def shapes(isa: ISA, dtype: DType) -> tuple[TileKernel, ...]:
     return group_tiles(isa, dtype) if is_gpu(isa) else tiles(isa, dtype)
 
 
-TILE = re.compile(r"gemm_([a-z0-9]+)_(\d{1,4})x(\d{1,4})")
+TILE = re.compile(rf"({'|'.join(PRODUCTS)})_([a-z0-9]+)_(\d{{1,4}})x(\d{{1,4}})")
 GROUP_TILE = re.compile(r"gemm_openclgpu_(\d{1,4})x(\d{1,4})x(\d{1,4})_(\d{1,4})x(\d{1,4})(_db)?")
 STREAM = re.compile(rf"({'|'.join(STREAMS)})_([a-z0-9]+)")
 
@@ -171,8 +179,8 @@ def find(name: str, dtype: DType) -> Microkernel:
     if name.startswith(f"gemm_{OPENCLGPU.name}_"):
         return _group_tile(name, dtype)
     tile, stream = TILE.fullmatch(name), STREAM.fullmatch(name)
-    if tile and (isa := _cpu_isa(tile[1])) is not None:
-        return _tile(name, isa, dtype, int(tile[2]), int(tile[3]))
+    if tile and (isa := _cpu_isa(tile[2])) is not None:
+        return _tile(name, isa, dtype, int(tile[3]), int(tile[4]), PRODUCTS[tile[1]])
     if stream and (isa := _cpu_isa(stream[2])) is not None:
         return gemv(stream[1], isa, dtype)
     return _custom(name, dtype)
@@ -222,13 +230,13 @@ def _load(name: str) -> None:
         register(offered)
 
 
-def _tile(name: str, isa: ISA, dtype: DType, rows: int, columns: int) -> OuterProduct:
+def _tile(name: str, isa: ISA, dtype: DType, rows: int, columns: int, product: Product) -> OuterProduct:
     lanes = isa.lanes(dtype)
     if columns % lanes:
         raise TargetError(
             f"{name} does not exist for {dtype}: the columns must be a multiple of {lanes} on {isa.name}."
         )
-    return gemm(isa, dtype, rows, columns // lanes)
+    return gemm(isa, dtype, rows, columns // lanes, product)
 
 
 def _group_tile(name: str, dtype: DType) -> GroupKernel:

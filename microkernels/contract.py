@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from microkernels.product import MULTIPLY_ADD, Product
+
 Side = Literal["left", "right", "output"]
 
 
@@ -27,7 +29,7 @@ class Access:
 
 @dataclass(frozen=True)
 class Contract:
-    """`output += left * right` over all values of the loops in them.
+    """`output += left * right`, or another pair of operations, over all values of the loops in them.
 
     The rows are a loop of `output` and `left`, the columns one of `output` and `right`, the reduction the others.
     Operands on the sides `anyhow` may have any stride along their last index, too.
@@ -37,9 +39,10 @@ class Contract:
     left: Access
     right: Access
     anyhow: tuple[Side, ...] = ()
+    product: Product = MULTIPLY_ADD
 
     def __str__(self) -> str:
-        return f"{self.output} += {self.left} * {self.right}"
+        return self.product.text(str(self.output), str(self.left), str(self.right))
 
     @property
     def loops(self) -> tuple[str, ...]:

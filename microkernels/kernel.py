@@ -12,7 +12,17 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from microkernels.contract import Access, Contract
-from microkernels.ctext import GLOBAL, Spaces, guarded, letters, part, specialise, suffix, vector_layer
+from microkernels.ctext import (
+    GLOBAL,
+    Spaces,
+    guarded,
+    in_family,
+    letters,
+    outer_product,
+    specialise,
+    suffix,
+    vector_layer,
+)
 from microkernels.dispatch import gemm_function
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
@@ -148,6 +158,7 @@ class OuterProduct(TileKernel):
         column_values = None if columns is None else frozenset(columns)
         name = self.function(spaces)
         function = gemm_function(name, self.rows, self.columns, self.isa.lanes(self.dtype), row_values, column_values)
-        text = specialise(function, self.isa, self.dtype, "gemm", spaces)
-        tile = part("gemm", self.isa, self.dtype, spaces)
+        made = self.contract.product
+        text = specialise(in_family(made, function), self.isa, self.dtype, "gemm", spaces)
+        tile = outer_product(made, self.isa, self.dtype, spaces)
         return vector_layer(self.isa, self.dtype) + tile + guarded(name, text)

@@ -18,6 +18,7 @@ from microkernels.errors import TargetError, plain, shown
 from microkernels.isa import ISA, ISAS, find
 from microkernels.kernel import LEVELS
 from microkernels.opencl_isa import OPENCLGPU
+from microkernels.product import MULTIPLY_ADD, PRODUCTS
 from microkernels.prune import items_of
 from poly.analysis.contraction import Contraction
 from poly.analysis.roles import roles
@@ -32,7 +33,7 @@ MOST = 1024
 LONGEST = 160
 """Characters of the reason, which may quote the user's C text, in a message."""
 
-OURS = re.compile(rf"gemm|gemm_{OPENCLGPU.name}(_.*)?|{'|'.join(STREAMS)}")
+OURS = re.compile(rf"{'|'.join(PRODUCTS)}|gemm_{OPENCLGPU.name}(_.*)?|{'|'.join(STREAMS)}")
 """Names that are reserved for the families of poly's own microkernels."""
 
 
@@ -107,7 +108,8 @@ def _contraction(nest: Nest) -> Contraction:
         wrong = "is a family of poly's own microkernels" if own else "is not made of small letters, digits and _"
         raise SpecError(f"{plain(nest.name)} {wrong}. Give the function that is the contract another name.")
     found = roles(nest, nest.statements[0]) if len(nest.statements) == 1 else None
-    if found is None or found.contraction.factor != Const(1) or found.contraction.batch:
+    own_product = found is not None and found.contraction.product == MULTIPLY_ADD
+    if found is None or not own_product or found.contraction.factor != Const(1) or found.contraction.batch:
         raise SpecError(
             f"{nest.name} is no contract of a microkernel: it must be one statement `C[…] += A[…] * B[…]` over all "
             "values of its loops, each from 0 to a size, and no loop may be in all three arrays."

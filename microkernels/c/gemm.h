@@ -2,6 +2,8 @@
 
    C[i, j] = alpha * sum over k2, k1, k of a[i][k2*a2 + k1*a1 + k*a0] * b[k2*b2 + k1*b1 + k*b0 + j]   (+ C[i, j])
 
+   START, UPDATE and JOIN are the operations, here of a sum of products: 0, a multiply-add, and what adds the scaled sum to C.
+
    The tile has `rows` rows and `vectors` vectors, the last of which is partial where `partial` is 1, with `last` columns. The
    first three must be constants where this is inlined, so that `sum` lives in registers. */
 enum { SHORT_DEPTH_T = 96 };
@@ -26,7 +28,7 @@ INLINE void gemm_step_T(int64_t rows, int64_t vectors, int partial, tail_T tail,
         const vec_T x = broadcast_T(a[i][ak]);
         UNROLL
         for (int64_t v = 0; v < vectors; v++) {
-            sum[i][v] = fma_T(x, row[v], sum[i][v]);
+            sum[i][v] = UPDATE_T(x, row[v], sum[i][v]);
             hold_T(&sum[i][v], x);
         }
     }
@@ -61,9 +63,9 @@ INLINE void gemm_tile_T(int64_t rows, int64_t vectors, int partial, int64_t last
     for (int64_t i = 0; i < rows; i++) {
         UNROLL
         for (int64_t v = 0; v < whole; v++)
-            sum[i][v] = start_from_c ? load_T(c[i] + v * LANES_T) : zero_T();
+            sum[i][v] = start_from_c ? load_T(c[i] + v * LANES_T) : START_T();
         if (partial)
-            sum[i][whole] = start_from_c ? load_tail_T(c[i] + whole * LANES_T, tail) : zero_T();
+            sum[i][whole] = start_from_c ? load_tail_T(c[i] + whole * LANES_T, tail) : START_T();
     }
 
     for (int64_t k2 = 0; k2 < K2; k2++) {
@@ -88,14 +90,14 @@ INLINE void gemm_tile_T(int64_t rows, int64_t vectors, int partial, int64_t last
         for (int64_t v = 0; v < whole; v++) {
             C_SPACE T *to = c[i] + v * LANES_T;
             if (accumulate && !start_from_c)
-                store_T(to, fma_T(scale, sum[i][v], load_T(to)));
+                store_T(to, JOIN_T(scale, sum[i][v], load_T(to)));
             else
                 store_T(to, scale * sum[i][v]);
         }
         if (partial) {
             C_SPACE T *to = c[i] + whole * LANES_T;
             if (accumulate && !start_from_c)
-                sum[i][whole] = fma_T(scale, sum[i][whole], load_tail_T(to, tail));
+                sum[i][whole] = JOIN_T(scale, sum[i][whole], load_tail_T(to, tail));
             else
                 sum[i][whole] = scale * sum[i][whole];
             store_tail_T(to, sum[i][whole], tail);

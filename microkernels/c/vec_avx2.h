@@ -60,6 +60,10 @@ INLINE void store_tail_T(T *p, vec_T x, tail_T tail)
 }
 
 INLINE vec_T fma_T(vec_T a, vec_T b, vec_T c) { return _mm256_fmadd_px(a, b, c); }
+/* As Python chooses: a unless b is less. */
+INLINE vec_T min_T(vec_T a, vec_T b) { return _mm256_min_px(b, a); }
+INLINE vec_T max_T(vec_T a, vec_T b) { return _mm256_max_px(b, a); }
+INLINE vec_T abs_T(vec_T x) { return _mm256_andnot_px(broadcast_T((T)-0.0), x); }
 
 /* clang spills sums where they fill nearly all registers, unless each must be in one together with the x of its product. */
 INLINE void hold_T(vec_T *sum, vec_T x)

@@ -18,6 +18,10 @@ INLINE vec_T load_tail_T(const T *p, tail_T tail) { return _mm512_maskz_loadu_px
 INLINE void store_T(T *p, vec_T x) { _mm512_storeu_px(p, x); }
 INLINE void store_tail_T(T *p, vec_T x, tail_T tail) { _mm512_mask_storeu_px(p, (MASK)tail, x); }
 INLINE vec_T fma_T(vec_T a, vec_T b, vec_T c) { return _mm512_fmadd_px(a, b, c); }
+/* As Python chooses: a unless b is less. */
+INLINE vec_T min_T(vec_T a, vec_T b) { return _mm512_min_px(b, a); }
+INLINE vec_T max_T(vec_T a, vec_T b) { return _mm512_max_px(b, a); }
+INLINE vec_T abs_T(vec_T x) { return _mm512_andnot_px(broadcast_T((T)-0.0), x); }
 INLINE void hold_T(vec_T *sum, vec_T x) { (void)sum, (void)x; } /* see AVX2 */
 
 INLINE void all_registers_T(void) /* see AVX2 */

@@ -2,7 +2,8 @@
 
 A contraction is any `C[…] += factor * A[…] * B[…]` with affine accesses: matrix products in every transposition,
 batches, matrix-vector products, einsums of two operands, convolutions. The operands may be converted to the output's
-type: `C[i, j] += f32(A[i, k]) * f32(B[k, j])`.
+type: `C[i, j] += f32(A[i, k]) * f32(B[k, j])`. So is the same with another pair of operations
+(microkernels/product.py): `C[i, j] = min(C[i, j], A[i, k] + B[k, j])`, `D[i, j] += abs(X[i, k] - Y[j, k])`.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from dataclasses import dataclass, replace
 
 import islpy as isl
 
-from codegen.expr import Binary, Cast, Const, Expr, Load, Unary, loads, walk
+from codegen.expr import Binary, Cast, Const, Expr, FunctionCall, Load, Unary, loads, walk
 from microkernels.dtypes import DType, bf16, f16, f32
+from microkernels.product import MULTIPLY_ADD, WORDS, Combination, Product, Reduction
 from poly.analysis.dependences import dependences
 from poly.ir.instances import coordinates, loop_values
 from poly.ir.layout import step
@@ -41,6 +43,8 @@ class Contraction:
     batch: tuple[str, ...]
     converted: frozenset[str] = frozenset()
     """The operands, `left` or `right`, whose elements are converted to the output's type."""
+    product: Product = MULTIPLY_ADD
+    """What is done with two elements, and with the results."""
 
 
 def recognise(nest: Nest, statement: Statement) -> Contraction | None:
@@ -64,17 +68,15 @@ def formed(nest: Nest, statement: Statement) -> Contraction | None:
 
 
 def _formed(nest: Nest, statement: Statement) -> Contraction | str:
-    if statement.op != "+":
-        return "it is no sum of the form C[…] += A[…] * B[…]"
-    if not nest.reassociate:
+    if statement.op not in WORDS:
+        return "it is no sum of the form C[…] += A[…] * B[…], nor the same with min or max"
+    if statement.op == "+" and not nest.reassociate:
         return "its sums must keep their order: the nest says reassociate=False"
-    factors = _factors(statement.expr)
     dtype = nest.array(statement.target.array).dtype
-    known = [_element(nest, factor, dtype) for factor in factors]
-    operands = [element for element in known if element is not None]
-    others = [factor for factor, element in zip(factors, known, strict=True) if element is None]
-    if len(operands) != 2:
-        return f"it adds a product with {len(operands)} elements of arrays, and must add one with 2"
+    term = _term(nest, statement, dtype)
+    if isinstance(term, str):
+        return term
+    operands, others = (term.left, term.right), list(term.others)
     if not all(index.is_affine for load in (statement.target, *operands) for index in load.indices):
         return "an index is not affine"
     if any(not _is_scalar(nest, f) for f in others):
@@ -87,7 +89,63 @@ def _formed(nest: Nest, statement: Statement) -> Contraction | str:
         return f"it converts {' and '.join(halves)} to {dtype.name}, not to f32"
     converted = frozenset(side for side, own in zip(("left", "right"), types, strict=True) if own != dtype)
     found = _with_roles(statement, operands[0], operands[1], _product(others))
-    return _oriented(nest, replace(found, converted=converted))
+    return _oriented(nest, replace(found, converted=converted, product=Product(term.reduce, term.combine)))
+
+
+@dataclass(frozen=True)
+class _Term:
+    """What a contraction adds, or takes the extreme of: two elements, what is made of them, and other factors."""
+
+    reduce: Reduction
+    combine: Combination
+    left: Load
+    right: Load
+    others: tuple[Expr, ...] = ()
+
+
+def _term(nest: Nest, statement: Statement, dtype: DType) -> _Term | str:
+    """The term of a statement, or why it is none of two elements."""
+    op = statement.op
+    assert op in ("+", "min", "max"), "the caller has checked it"
+    if op != "+":
+        pair = _pair(nest, statement.expr, dtype)
+        return _Term(op, *pair) if pair else f"it takes the {op} of no two combined elements of arrays"
+    factors = _factors(statement.expr)
+    known = [_element(nest, factor, dtype) for factor in factors]
+    operands = [element for element in known if element is not None]
+    others = tuple(factor for factor, element in zip(factors, known, strict=True) if element is None)
+    if len(operands) == 2:
+        return _Term("+", "mul", operands[0], operands[1], others)
+    if not operands:
+        for factor in others:
+            rest = tuple(other for other in others if other != factor)
+            pair = _pair(nest, factor, dtype)
+            if pair and pair[0] == "sub" and others.count(factor) == 2:
+                return _Term("+", "square", pair[1], pair[2], rest)
+            if pair and pair[0] != "mul" and others.count(factor) == 1:
+                return _Term("+", *pair, rest)
+    return f"it adds a product with {len(operands)} elements of arrays, and must add one with 2"
+
+
+def _pair(nest: Nest, expr: Expr, dtype: DType) -> tuple[Combination, Load, Load] | None:
+    """Two elements, and what an expression makes of them; None if it makes nothing that a microkernel does."""
+    combine: Combination
+    match expr:
+        case FunctionCall("abs", (Binary("-", left, right),)):
+            combine = "distance"
+        case FunctionCall("min" | "max" as combine, (left, right)):
+            pass
+        case Binary("*", Binary("-", left, right) as one, other) if one == other:
+            combine = "square"
+        case Binary("*" | "+" | "-" as op, left, right):
+            combine = COMBINED[op]
+        case _:
+            return None
+    first, second = _element(nest, left, dtype), _element(nest, right, dtype)
+    return (combine, first, second) if first and second else None
+
+
+COMBINED: dict[str, Combination] = {"*": "mul", "+": "add", "-": "sub"}
 
 
 def _element(nest: Nest, factor: Expr, dtype: DType) -> Load | None:
@@ -204,4 +262,5 @@ def exchange(c: Contraction) -> Contraction:
     """The same with the operands, and thus rows and columns, exchanged."""
     turned = {"left": "right", "right": "left"}
     converted = frozenset(turned[side] for side in c.converted)
-    return replace(c, left=c.right, right=c.left, rows=c.columns, columns=c.rows, converted=converted)
+    product = c.product.exchanged
+    return replace(c, left=c.right, right=c.left, rows=c.columns, columns=c.rows, converted=converted, product=product)

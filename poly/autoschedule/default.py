@@ -76,8 +76,8 @@ def _chosen(nest: Nest, target: Target) -> Form:
         return usual_loops(nest, target)
     kernels, expected = Form.fixed(KERNELS, made), expectation(made, target)
     blocked = _in_row_blocks(nest, target)
-    if blocked is not None and expectation(blocked, target).seconds <= expected.seconds * NEARLY:
-        return Form.fixed(ROW_BLOCKS, blocked)
+    if blocked is not None and (within := expectation(blocked, target)).seconds <= expected.seconds * NEARLY:
+        kernels, expected = Form.fixed(ROW_BLOCKS, blocked), within
     if expected.seconds <= PLAIN_STEP * expected.least / target.threads:
         return kernels
     plain = usual_loops(nest, target)

@@ -14,6 +14,7 @@ from microkernels.catalogue import fits, gemm
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
 from microkernels.kernel import OuterProduct
+from microkernels.product import MULTIPLY_ADD, Product
 from poly.analysis.roles import Axis, Roles
 from poly.model.core import LATENCY, PER_CYCLE, POINTERS, Caches, Target
 
@@ -59,17 +60,17 @@ class Choice:
     """The role whose outermost loop is parallel: `batch`, `columns` or `rows`."""
 
 
-def tile_shape(m: int, n: int, isa: ISA, dtype: DType) -> OuterProduct:
+def tile_shape(m: int, n: int, isa: ISA, dtype: DType, product: Product = MULTIPLY_ADD) -> OuterProduct:
     """The register tile of least cost for m x n results, including partial tiles."""
     lanes = isa.lanes(dtype)
     best: tuple[float, OuterProduct] | None = None
     for vectors in range(1, min(4, ceil(n / lanes)) + 1):
         for rows in range(1, min(isa.registers - 1, m) + 1):
-            if not fits(isa, rows, vectors):
+            if not fits(isa, rows, vectors, product):
                 break
             cost = _tile_cost(m, n, rows, vectors, lanes)
             if best is None or cost < best[0]:
-                best = cost, gemm(isa, dtype, rows, vectors)
+                best = cost, gemm(isa, dtype, rows, vectors, product)
     assert best is not None, "one row of one vector always fits"
     return best[1]
 

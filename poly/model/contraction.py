@@ -11,6 +11,7 @@ from math import ceil, prod
 
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
+from microkernels.product import Product
 from poly.analysis.roles import Axis, Roles
 from poly.model.choice import ASSUMED_STRIDE, Choice, call_steps
 from poly.model.core import Target
@@ -56,6 +57,10 @@ class ContractionView:
     @property
     def n(self) -> int:
         return prod(axis.guess for axis in self.columns)
+
+    @property
+    def product(self) -> Product:
+        return self.roles.contraction.product
 
     def operand(self, side: Side) -> ArrayAccesses:
         moving = [(axis, stride) for axis in self.axes if (stride := _stride(axis, side))]
@@ -209,6 +214,7 @@ class Model:
             pitches=self._pitches(c),
             shared=self._shared(c),
             starts=starts.get(self._parallel(c), 1.0) if c.parallel else 0.0,
+            operations=w.product.operations,
         )
 
     def _parallel(self, choice: Choice) -> str:

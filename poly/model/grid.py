@@ -109,7 +109,7 @@ class Grid:
     def allows(self, structure: TileStructure, values: Values) -> bool:
         """Whether the register tile fits, and copies leave half of the caches free or are the smallest possible."""
         rows, vectors = values["rows"] or 1, values["vectors"] or 1
-        if not fits(self.work.isa, rows, vectors):
+        if not fits(self.work.isa, rows, vectors, self.work.product):
             return False
         small = rows * vectors < self.work.isa.registers // BUSY
         if self.coarse and small and (rows, vectors) != (self._usual.rows, self._usual.vectors):
@@ -119,7 +119,8 @@ class Grid:
 
     def choice(self, structure: TileStructure, values: Values) -> Choice:
         """The choice for a structure and values."""
-        kernel = gemm(self.work.isa, self.work.dtype, values["rows"] or 1, values["vectors"] or 1)
+        w = self.work
+        kernel = gemm(w.isa, w.dtype, values["rows"] or 1, values["vectors"] or 1, w.product)
         inner, cut, _ = reduction(self.work.roles.reduce, values["depth"] or 1)
         return Choice(
             kernel,
@@ -182,7 +183,8 @@ class Grid:
     @cached_property
     def _usual(self) -> OuterProduct:
         """The register tile that suits the extents best."""
-        return tile_shape(self.work.m, self.work.n, self.work.isa, self.work.dtype)
+        w = self.work
+        return tile_shape(w.m, w.n, w.isa, w.dtype, w.product)
 
     @staticmethod
     def _open(axes: Sequence[Axis]) -> bool:

@@ -8,6 +8,7 @@ from math import ceil, prod
 from typing import NamedTuple
 
 from codegen.expr import Load
+from codegen.register_tile import MOST_VECTORS
 from microkernels.dtypes import DType
 from microkernels.kernel import TileKernel
 from poly.analysis.legality import recurs
@@ -31,13 +32,15 @@ CALL = 30.0
 
 @dataclass(frozen=True)
 class Loops:
-    """A statement in plain loops; `trips` counts the iterations of the innermost.
+    """A statement in plain loops; `trips` counts the iterations of the innermost that is not written out.
 
-    `waiting` is the number of cycles that an instance waits for another if the loop is not vectorised.
+    `waiting` is the number of cycles that an instance waits for another if the loop is not vectorised. `in_tile` is
+    the work if a vectorised loop of few iterations is a register tile (codegen/register_tile.py).
     """
 
     dtype: DType
     work: InstanceWork
+    in_tile: InstanceWork
     instances: float
     trips: float
     vectorized: bool
@@ -51,6 +54,8 @@ class Loops:
         if not self.trips:
             return self.instances * self.work.scalar()
         lanes, runs = target.isa.lanes(self.dtype), self.instances / self.trips
+        if self.vectorized and self.trips <= MOST_VECTORS * lanes:
+            return runs * ceil(self.trips / lanes) * self.in_tile.vector(lanes)
         if self.vectorized:
             return runs * (ceil(self.trips / lanes) * self.work.vector(lanes) + START)
         return self.instances * max(self.work.scalar(), self.waiting) + runs * START / max(1, self.unrolled)
@@ -88,6 +93,7 @@ class PlainStatement:
     view: View
     dtype: DType
     work: InstanceWork
+    in_tile: InstanceWork
     bands: tuple[Band, ...]
     carried: int | None
     micro: Micro | None
@@ -105,11 +111,12 @@ class PlainStatement:
         return self._stream(self.micro, sizes) if self.micro.kernel.in_place else self._tiles(self.micro, sizes)
 
     def _loops(self, sizes: Sizes) -> Loops:
-        last = len(self.bands) - 1
-        innermost = self.bands[-1] if self.bands else None
+        last = lanes_at(self.bands)
+        innermost = self.bands[last] if self.bands else None
         return Loops(
             self.dtype,
             self.work,
+            self.in_tile,
             self.instances,
             max(1.0, self.view.widths(last, sizes)[last]) if innermost else 0.0,
             innermost is not None and innermost.vectorize,
@@ -158,6 +165,7 @@ class PlainStatement:
             pitches=self._pitches(micro, at),
             shared=self._shared(sizes),
             starts=self._starts(sizes),
+            operations=kernel.contract.product.operations,
         )
 
     def _pitches(self, micro: Micro, at: Mapping[str, int]) -> Pitches:
@@ -214,6 +222,13 @@ def _waits(made: Schedule, loop: str) -> bool:
     return recurs(made.nest, made.tree, loop) or bool(scanned_in(made.nest, made.tree, loop).combines)
 
 
+def lanes_at(bands: tuple[Band, ...]) -> int:
+    """The position of the innermost loop, or of a vectorised one around loops that are written out."""
+    vectorized = next((at for at in reversed(range(len(bands))) if bands[at].vectorize), None)
+    inside = bands[vectorized + 1 :] if vectorized is not None else ()
+    return vectorized if vectorized is not None and all(b.unroll > 1 for b in inside) else len(bands) - 1
+
+
 def leaf(
     made: Schedule,
     view: View,
@@ -228,7 +243,7 @@ def leaf(
         inner = range(len(bands) - 1, max(-1, len(bands) - 3), -1)
         carried = next((p for p in inner if _waits(made, bands[p].name)), None)
     dtype = made.nest.array(view.statement.target.array).dtype
-    innermost = view.determined.get(len(bands) - 1, (None,))[-1]
-    return PlainStatement(
-        view, dtype, work(made.nest, view.statement, innermost), bands, carried, micro, operands, packed
-    )
+    last = lanes_at(bands)
+    innermost, outer = (view.determined.get(at, (None,))[-1] for at in (last, last - 1))
+    whole, in_tile = (work(made.nest, view.statement, innermost, around) for around in (None, outer))
+    return PlainStatement(view, dtype, whole, in_tile, bands, carried, micro, operands, packed)

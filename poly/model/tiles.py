@@ -61,6 +61,8 @@ class TileCalls:
     pitches: Pitches
     shared: float = 1.0
     starts: float = 0.0
+    operations: int = 1
+    """The vector operations of a step; a multiply-add is one."""
 
     @property
     def instances(self) -> float:
@@ -83,10 +85,10 @@ class TileCalls:
         known = target.tiles.get(vectors)
         if not known:
             steps = self.steps * (1 + shape_penalty(rows, vectors))
-            return steps * max(size, SUMS, rows + vectors) + calls * ENTRY * size
+            return steps * max(size * self.operations, SUMS, rows + vectors) + calls * ENTRY * size
         near = min(known, key=lambda r: abs(r - rows))
         tile, alike = known[near], size / (near * vectors)
-        step = max(tile.step * alike, size + LOADS * (rows + vectors))
+        step = max(tile.step * alike, size * self.operations + LOADS * (rows + vectors))
         return self.steps * step + calls * tile.call * alike
 
     def _place(self, target: Target) -> float:

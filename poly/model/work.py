@@ -48,12 +48,18 @@ class InstanceWork:
         return max(self.arithmetic, self.moves + self.scattered) / 2
 
 
-def work(nest: Nest, statement: Statement, innermost: str | None) -> InstanceWork:
-    """The work of a statement in an innermost loop over the iterator `innermost`."""
+def work(nest: Nest, statement: Statement, innermost: str | None, around: str | None = None) -> InstanceWork:
+    """The work of a statement in an innermost loop over the iterator `innermost`.
+
+    If that is a register tile in a loop over `around`, what does not move along this one stays in registers, and so
+    does a local.
+    """
     moved, scattered = 0.0, 0.0
     for access in accesses(statement):
         cycles = STORE if access == statement.target else LOAD
         if innermost is None or not any(innermost in index.names for index in access.indices):
+            continue
+        if around is not None and (nest.array(access.array).kind == "local" or not _moves(access, around)):
             continue
         if step(nest.array(access.array), access, innermost).number == 1:
             moved += cycles
@@ -63,6 +69,10 @@ def work(nest: Nest, statement: Statement, innermost: str | None) -> InstanceWor
     fed = [load for load in statement.reads if _feeds(statement.target, load, innermost)]
     chain = max((_latency(statement.expr, load) or LATENCY for load in fed), default=LATENCY)
     return InstanceWork(_count(statement.expr) + own, moved, scattered, chain)
+
+
+def _moves(access: Load, iterator: str) -> bool:
+    return any(iterator in index.names for index in access.indices)
 
 
 def _feeds(target: Load, load: Load, innermost: str | None) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import islpy as isl
 
-from codegen.expr import Const, Load
+from codegen.expr import Const, Expr, Load, Unary, number
 from codegen.integer import Linear
 from microkernels.catalogue import find
 from microkernels.contract import Side
@@ -21,6 +21,7 @@ from microkernels.opencl_isa import is_device
 from poly.analysis.contraction import Contraction, distinct, exchange, feeds_itself, formed
 from poly.analysis.dependences import dependences
 from poly.errors import ScheduleError
+from poly.frontends.reductions import neutral
 from poly.ir.coordinates import linear
 from poly.ir.edits import edit
 from poly.ir.instances import Instances, coordinates, loop_values
@@ -43,22 +44,18 @@ def insert(nest: Nest, tree: Node, name: str, statement: str | None = None, init
             message says which, and what to do.
         TargetError: no such microkernel.
     """
-    if not nest.reassociate:
-        raise ScheduleError(
-            f"microkernel({name}): {nest.name} has reassociate=False, and the kernel sums up in registers, with "
-            "fused multiply-adds. Remedy: vectorize a loop of the output, or allow reassociation."
-        )
     chosen, contraction = _chosen(nest, tree, name, statement)
     kernel = find(name, nest.array(chosen.target.array).dtype)
     if initial is not None and initial != zeroing(nest, chosen):
         raise ScheduleError(
             f"microkernel({kernel}): {plain(initial)} does not set the output of {chosen.name} to 0 directly before it."
         )
+    _check_product(chosen, contraction, kernel)
     bands = _innermost(tree, chosen)
     found = [
         (c, m, _misfit(nest, tree, chosen, c, m))
         for c in (contraction, exchange(contraction))
-        if (m := _absorb(chosen, c, bands, kernel))
+        if c.product == kernel.contract.product and (m := _absorb(chosen, c, bands, kernel))
     ]
     if not found:
         raise ScheduleError(_lacking(chosen, contraction, bands, kernel))
@@ -81,11 +78,26 @@ def _chosen(nest: Nest, tree: Node, kernel: str, statement: str | None) -> tuple
         contraction = formed(nest, candidate)
         if contraction is not None and candidate.name in leaves and statement in (None, candidate.name):
             return candidate, contraction
+    if not nest.reassociate:
+        raise ScheduleError(
+            f"microkernel({kernel}): {nest.name} has reassociate=False, and the kernel sums up in registers, with "
+            "fused multiply-adds. Remedy: vectorize a loop of the output, or allow reassociation."
+        )
     what = f"{plain(statement)} is not" if statement else f"no statement of {nest.name} is"
     raise ScheduleError(
         f"microkernel({plain(kernel)}): {what} a contraction, `C[…] += A[…] * B[…]` "
         "with sums of a floating type, to which A and B may be converted."
     )
+
+
+def _check_product(statement: Statement, contraction: Contraction, kernel: Microkernel) -> None:
+    """Refuse a microkernel of other operations than the statement's."""
+    families = {c.product: c.product.family for c in (contraction, exchange(contraction))}
+    if kernel.contract.product not in families:
+        raise ScheduleError(
+            f"microkernel({kernel}): it computes {kernel.contract}, and {statement.name} is {plain(statement.text)}. "
+            f"Remedy: a microkernel of the family {' or '.join(dict.fromkeys(families.values()))}."
+        )
 
 
 def _innermost(tree: Node, statement: Statement) -> list[Band]:
@@ -300,15 +312,24 @@ def _exceeds(count: isl.PwAff, most: int) -> isl.Set:
 
 
 def zeroing(nest: Nest, statement: Statement) -> str | None:
-    """The statement that sets a contraction's output to 0 before it, if nothing touches the output in between."""
+    """The statement that sets a contraction's output to 0 before it, if nothing touches the output in between.
+
+    For minima it sets it to infinity, for maxima to the negative one.
+    """
     before = nest.statements[: nest.statements.index(statement)]
     touching = [s for s in before if any(load.array == statement.target.array for load in (s.target, *s.reads))]
-    if not touching or touching[-1].op != "=" or touching[-1].expr not in (Const(0), Const(0.0)):
+    if not touching or touching[-1].op != "=" or not _is_neutral(nest, statement, touching[-1].expr):
         return None
     zero = touching[-1]
     written, zeroed = statement.relation(statement.target), zero.relation(zero.target)
     once = zeroed.is_injective() and written.range().is_subset(zeroed.range())
     return zero.name if once and is_sum(statement) and not _seen_between(nest, zero, statement) else None
+
+
+def _is_neutral(nest: Nest, statement: Statement, expr: Expr) -> bool:
+    """Whether an expression is the number that an update of the statement leaves every value as it is with."""
+    value = number(expr) if isinstance(expr, Const | Unary) else None
+    return value == neutral(statement.op, nest.array(statement.target.array).dtype)
 
 
 def is_sum(statement: Statement) -> bool:

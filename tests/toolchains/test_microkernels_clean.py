@@ -21,6 +21,7 @@ from microkernels.catalogue import gemm, gemv_source, pack_source, scatter_sourc
 from microkernels.ctext import suffix
 from microkernels.dtypes import DType, f32, f64
 from microkernels.isa import AVX2, AVX512, ISA, NEON, PORTABLE, host_machine
+from microkernels.product import PRODUCTS
 
 STANDARDS = {"c": ("c99",), "c++": ("c++11", "c++20")}
 X86 = (AVX512, AVX2, PORTABLE)
@@ -47,9 +48,16 @@ def sources(isa: ISA, dtype: DType) -> str:
     """Every function there is for an instruction set and type, and a function that calls each."""
     edges, known = gemm(isa, dtype, 5, 2), gemm(isa, dtype, 2, 3)
     columns = known.columns
+    others = [gemm(isa, dtype, 2, 1, PRODUCTS[family]) for family in ("min_max", "max_distance", "sum_square")]
     parts = [edges.source(), known.source([2, 1], [columns, columns - 1]), pack_source(isa, dtype)]
+    parts += [other.source([2], None) for other in others]
     text = "".join([*parts, gemv_source(isa, dtype), scatter_source(isa, dtype)])
-    names = [edges.c_name, known.c_name, *(f"{name}_{suffix(isa, dtype)}" for name in ROUTINES)]
+    names = [
+        edges.c_name,
+        known.c_name,
+        *(other.c_name for other in others),
+        *(f"{name}_{suffix(isa, dtype)}" for name in ROUTINES),
+    ]
     return text + "".join(use(name, text) for name in names)
 
 

@@ -28,6 +28,7 @@ import islpy as isl
 from microkernels.catalogue import tiles
 from microkernels.isa import ISA
 from microkernels.kernel import OuterProduct
+from microkernels.product import MULTIPLY_ADD
 from poly.analysis.contraction import Contraction, formed
 from poly.analysis.dependences import dependences
 from poly.autoschedule.rules.attempt import attempt
@@ -138,7 +139,7 @@ def eliminations(nest: Nest) -> Iterator[Elimination]:
 def _update(nest: Nest, statement: Statement) -> Contraction | None:
     """A contraction with one reduction that reads the array it writes."""
     found = formed(nest, statement)
-    if found is None or len(found.reduce) != 1:
+    if found is None or len(found.reduce) != 1 or found.product != MULTIPLY_ADD:
         return None
     return found if found.output.array in (found.left.array, found.right.array) else None
 

@@ -16,6 +16,7 @@ from math import ceil, prod
 from microkernels.dtypes import f32
 from microkernels.isa import ISA
 from microkernels.kernel import named
+from microkernels.product import MULTIPLY_ADD
 from poly.analysis.roles import Axis, Roles
 from poly.autoschedule.rules.form import Form
 from poly.autoschedule.rules.isolation import MadeWith
@@ -40,6 +41,8 @@ class Streamed:
 
 def streamed(r: Roles) -> tuple[Streamed, ...]:
     """The ways to stream the matrix in its layout, the usual one first; empty if no kernel can."""
+    if r.contraction.product != MULTIPLY_ADD:
+        return ()
     return tuple(found for found in (_by_rows(r), _by_columns(r)) if found is not None)
 
 

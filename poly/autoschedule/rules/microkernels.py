@@ -13,6 +13,7 @@ from math import prod
 
 from microkernels.dtypes import DType, bf16, f16
 from microkernels.opencl_isa import DeviceISA
+from microkernels.product import MULTIPLY_ADD
 from poly.analysis.contraction import recognise
 from poly.analysis.roles import Roles, roles
 from poly.autoschedule.rules.attempt import attempt
@@ -88,6 +89,9 @@ def _steps_or_reason(
     if converts and isinstance(target.isa, DeviceISA):
         return f"it converts {converts}, and no device packs elements of another type"
     r, initial = roles(nest, statement), zeroing(nest, statement)
+    other = _other_product(nest, statement)
+    if other and (isinstance(target.isa, DeviceISA) or (r is not None and not r.rows)):
+        return f"a product by {other} needs rows and columns, on a CPU"
     if r is None and converts:
         return f"it converts {converts} while packing, and its loops are no box"
     if r is None:
@@ -134,7 +138,8 @@ def heaviest_box(nest: Nest, target: Target) -> tuple[Statement, Outline] | None
     """The contraction over a box with rows and the most multiply-adds; those without rows stream a matrix untiled."""
     found = []
     for statement, _, r in _contractions(nest):
-        if _converts(nest, statement) and isinstance(target.isa, DeviceISA):
+        special = _converts(nest, statement) or _other_product(nest, statement)
+        if special and isinstance(target.isa, DeviceISA):
             continue
         outline = outlined(r, _dtype(nest, statement), target) if r is not None and r.rows else None
         if outline is not None:
@@ -151,7 +156,7 @@ def heaviest_product(nest: Nest, target: Target) -> Product | None:
 def _products(nest: Nest, target: Target) -> Iterator[Product]:
     for statement, loops, r in _contractions(nest):
         made_with = _MadeWith(nest, statement, target)
-        if _converts(nest, statement):
+        if _converts(nest, statement) or (isinstance(target.isa, DeviceISA) and _other_product(nest, statement)):
             continue
         box = inner_box(nest, statement) if r is None else None
         if box is not None:
@@ -179,6 +184,12 @@ def _converts(nest: Nest, statement: Statement) -> str:
     found = recognise(nest, statement)
     sides = {"left": found.left, "right": found.right} if found else {}
     return " and ".join(dict.fromkeys(sides[side].array for side in sorted(found.converted))) if found else ""
+
+
+def _other_product(nest: Nest, statement: Statement) -> str:
+    """The family of a contraction that is no sum of products; empty for one that is, or for no contraction."""
+    found = recognise(nest, statement)
+    return "" if found is None or found.product == MULTIPLY_ADD else found.product.family
 
 
 class _MadeWith:

@@ -25,6 +25,7 @@ from codegen.expr import Load
 from microkernels.catalogue import gemm
 from microkernels.dtypes import DType
 from microkernels.kernel import LEVELS, OuterProduct
+from microkernels.product import Product
 from poly.analysis.contraction import Contraction, overlapping, recognise
 from poly.analysis.roles import ASSUMED
 from poly.autoschedule.rules.form import Form
@@ -66,6 +67,12 @@ class InnerBox:
     @property
     def dtype(self) -> DType:
         return self.nest.array(self.statement.target.array).dtype
+
+    @cached_property
+    def product(self) -> Product:
+        c = recognise(self.nest, self.statement)
+        assert c is not None, "the box is a contraction's"
+        return c.product
 
     @property
     def work(self) -> int:
@@ -137,7 +144,7 @@ def _within(statement: Statement, inner: tuple[str, str, str], taps: Sequence[st
 def usual_tiles(r: InnerBox, target: Target) -> RegisterTile:
     """The register tile that fits the box best, and the outermost loop for the threads if there is enough work."""
     m, n = (min(r.extent(name), ASSUMED) for name in (r.row, r.column))
-    kernel, place = tile_shape(m, n, target.isa, r.dtype), _usual_place(r, target)
+    kernel, place = tile_shape(m, n, target.isa, r.dtype, r.product), _usual_place(r, target)
     shared = r.own[0] if r.own and r.work >= target.worthwhile(r.dtype) else None
     if shared and place == "outside" and r.extent(r.column) >= target.threads * kernel.columns:
         shared = r.column
@@ -196,7 +203,7 @@ class NonRectangular:
         lanes = isa.lanes(box.dtype)
 
         def make(values: Values) -> Schedule | None:
-            kernel = gemm(isa, box.dtype, values["rows"] or 1, values["vectors"] or 1)
+            kernel = gemm(isa, box.dtype, values["rows"] or 1, values["vectors"] or 1, box.product)
             return self.made(lambda loops: tiled_steps(box, loops, RegisterTile(kernel, place, parallel)))
 
         values = (("rows", usual.rows), ("vectors", usual.vectors))
@@ -210,7 +217,7 @@ class NonRectangular:
             tile_knobs(box.extent(box.row), box.extent(box.column), usual),
             values,
             {f"{self.loops[box.row]}_tile": "rows", f"{self.loops[box.column]}_tile": "columns"},
-            fitting(isa),
+            fitting(isa, box.product),
             lambda values: {"rows": values["rows"] or 1, "columns": (values["vectors"] or 1) * lanes},
         )
 

@@ -203,7 +203,8 @@ def _steps(one: RowProduct, size: int, made: Schedule, target: Target, around: s
     initial = None if one.kernel else zeroing(nest, one.statement)
     steps = Planner(outline, choice, inside, initial, frozenset(band.name for band in bands(made.tree))).steps()
     axes = (*one.roles.columns, *one.roles.reduce)
-    near = prod(axis.guess for axis in axes) * nest.array(right).dtype.size <= target.caches.l2 * FULL / 2
+    whole = prod(axis.guess for axis in axes) * nest.array(right).dtype.size
+    near = all(axis.extent is not None for axis in axes) and whole <= target.caches.l2 * FULL / 2
 
     def hoisted(step: Step) -> Step:
         if not (near and isinstance(step, Pack) and step.array == right and step.role in (None, "right")):

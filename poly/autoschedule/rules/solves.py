@@ -22,6 +22,7 @@ from microkernels.catalogue import gemm, tiles
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
 from microkernels.kernel import OuterProduct
+from microkernels.product import MULTIPLY_ADD
 from poly.analysis.contraction import Contraction, recognise
 from poly.autoschedule.rules.attempt import applied, attempt
 from poly.autoschedule.rules.contiguous import contiguous
@@ -156,7 +157,9 @@ def blocked_solve(nest: Nest, isa: ISA, solve: Solve | None = None) -> Schedule 
 
 def _update(nest: Nest, statement: Statement) -> _Update | None:
     found: Contraction | None = recognise(nest, statement)
-    if found is None or statement.target.array not in (found.left.array, found.right.array):
+    if found is None or found.product != MULTIPLY_ADD:
+        return None
+    if statement.target.array not in (found.left.array, found.right.array):
         return None
     if found.batch or not len(found.rows) == len(found.columns) == len(found.reduce) == 1:
         return None

@@ -18,6 +18,8 @@ from microkernels.dtypes import DType
 from microkernels.group_kernel import GroupKernel
 from microkernels.kernel import LEVELS
 from microkernels.opencl_isa import DeviceISA
+from microkernels.product import MULTIPLY_ADD
+from poly.analysis.contraction import recognise
 from poly.analysis.roles import Axis, Roles, roles
 from poly.autoschedule.rules.gpu.mapped import gpu_schedule
 from poly.autoschedule.rules.gpu.non_rectangular import non_rectangular_group_steps
@@ -73,14 +75,17 @@ def gpu_contraction_steps(
 ) -> list[Step] | None:
     """The steps for a contraction that has its own loops; None if no microkernel serves it.
 
-    That is so without rows, columns or a reduction, and on a device that cannot hold any of the tiles.
+    That is so without rows, columns or a reduction, for other operations than multiply-adds, and on a device that
+    cannot hold any of the tiles.
     `loops` maps its iterators to the names of their loops, outermost first; `initial` names a preceding statement that
     sets the output to 0, which the microkernel absorbs. `kernel` overrides the choice made here.
     """
     kernels = (kernel,) if kernel else group_tiles(isa, nest.array(statement.target.array).dtype)
     if not kernels:
         return None
-    r = roles(nest, statement)
+    r, product = roles(nest, statement), recognise(nest, statement)
+    if product is None or product.product != MULTIPLY_ADD:
+        return None
     if r is None:
         box = inner_box(nest, statement)
         serves = box is not None and box.packed is None and box.extent(box.reduce) >= LEAST
