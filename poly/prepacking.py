@@ -149,7 +149,7 @@ def packed_before(made: Schedule, array: str) -> Schedule:
 
 
 def _covers(copy: Pack, wanted: Pack) -> bool:
-    return copy.statement in (None, wanted.statement) and copy.role in (None, wanted.role)
+    return copy.statement in (None, wanted.statement) and None in (copy.role, wanted.role) or copy.role == wanted.role
 
 
 def _roles(made: Schedule, array: str) -> dict[str, tuple[str | None, ...]]:
