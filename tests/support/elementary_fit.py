@@ -66,6 +66,27 @@ def log_error(coefficients: Sequence[float]) -> float:
     return float(max(abs(value(coefficients, z) - log_quotient(z)) * z / (2 + z * log_quotient(z)) for z in points))
 
 
+def pow_quotient(z: Decimal) -> Decimal:
+    """(ln((1 + s)/(1 - s)) - 2s - 2/3 s*z)/(s*z^2), where s^2 = z."""
+    return (log_quotient(z) - Decimal(2) / 3) / z if z > Decimal("1e-12") else Decimal(2) / 5
+
+
+def pow_coefficients(terms: int) -> tuple[float, ...]:
+    return tuple(map(float, interpolated(pow_quotient, terms, *LOG_RANGE)))
+
+
+def pow_error(coefficients: Sequence[float]) -> float:
+    """The greatest error of 2s + s*(2/3 z + z^2 q(z)) as ln((1 + s)/(1 - s)), relative to 2s."""
+    points = [LOG_RANGE[1] * step / 200 for step in range(1, 201)]
+    return float(max(abs(value(coefficients, z) - pow_quotient(z)) * z * z / 2 for z in points))
+
+
+def two_thirds() -> tuple[float, float]:
+    """2/3 in two parts: 26 bits, and the rest."""
+    high = Decimal(2**27 // 3) / 2**26
+    return float(high), float(Decimal(2) / 3 - high)
+
+
 PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803")
 
 

@@ -233,7 +233,9 @@ def tiled_steps(r: InnerBox, loops: Mapping[str, str], tiles: RegisterTile) -> l
         Order((*around, row, column, *(loops[name] for name in r.reduction))),
     ]
     if r.packed:
-        steps.append(_copy(r, around, {column_tile, *(loops[name] for name in iterators_of(r.statement, r.contraction.right))}))
+        steps.append(
+            _copy(r, around, {column_tile, *(loops[name] for name in iterators_of(r.statement, r.contraction.right))})
+        )
     steps.append(Tensorize(tiles.kernel.name, r.statement.name))
     if tiles.parallel is None:
         return steps
