@@ -33,13 +33,13 @@ from microkernels.kernel import (
 from microkernels.opencl_isa import OPENCL_ISAS, OPENCLGPU, DeviceISA, is_device, is_gpu
 from microkernels.plugins import load
 from microkernels.plugins import names as offered_names
-from microkernels.product import MULTIPLY_ADD, PRODUCTS, Product
+from microkernels.product import MULTIPLY_ADD, PRODUCTS, OperationPair
 
 CPU_ISAS: dict[str, ISA] = {**ISAS, **{name: isa for name, isa in OPENCL_ISAS.items() if not isa.is_gpu}}
 """The instruction sets of CPUs by name, for C and for OpenCL C."""
 
 
-def fits(isa: ISA, rows: int, vectors: int, product: Product = MULTIPLY_ADD) -> bool:
+def fits(isa: ISA, rows: int, vectors: int, product: OperationPair = MULTIPLY_ADD) -> bool:
     """Whether the sums, a row of B and one broadcast fit in the registers (a single vector of B needs no broadcast
     register if the multiply-add can broadcast from memory; without multiply-adds, the product needs a register)."""
     broadcast = 0 if isa.name == "avx512" and vectors == 1 else 1
@@ -56,7 +56,7 @@ GROUP_TUNED = (f16, f32, f64)
 """The types of the microkernels for work-groups."""
 
 
-def gemm(isa: ISA, dtype: DType, rows: int, vectors: int, product: Product = MULTIPLY_ADD) -> OuterProduct:
+def gemm(isa: ISA, dtype: DType, rows: int, vectors: int, product: OperationPair = MULTIPLY_ADD) -> OuterProduct:
     """The outer-product microkernel with a tile of `rows` rows of `vectors` vectors, for a pair of operations.
 
     Raises TargetError if the tile does not fit in the registers, if the type is not in TUNED, or if a device has no
@@ -139,7 +139,7 @@ GROUP_SHAPES = {
 operands first: rows, columns, slab, rows and columns of a work-item, and whether the panels are double-buffered."""
 
 
-def tiles(isa: ISA, dtype: DType, product: Product = MULTIPLY_ADD) -> tuple[OuterProduct, ...]:
+def tiles(isa: ISA, dtype: DType, product: OperationPair = MULTIPLY_ADD) -> tuple[OuterProduct, ...]:
     """The tiles of one core worth choosing from, the best for large packed operands first."""
     known = (shape for shape in isa.tiles or SHAPES[isa.name] if fits(isa, *shape, product))
     return tuple(gemm(isa, dtype, rows, vectors, product) for rows, vectors in known)
@@ -230,7 +230,7 @@ def _load(name: str) -> None:
         register(offered)
 
 
-def _tile(name: str, isa: ISA, dtype: DType, rows: int, columns: int, product: Product) -> OuterProduct:
+def _tile(name: str, isa: ISA, dtype: DType, rows: int, columns: int, product: OperationPair) -> OuterProduct:
     lanes = isa.lanes(dtype)
     if columns % lanes:
         raise TargetError(

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from microkernels.product import MULTIPLY_ADD, Product
+from microkernels.product import MULTIPLY_ADD, OperationPair
 
 Side = Literal["left", "right", "output"]
 
@@ -39,7 +39,7 @@ class Contract:
     left: Access
     right: Access
     anyhow: tuple[Side, ...] = ()
-    product: Product = MULTIPLY_ADD
+    product: OperationPair = MULTIPLY_ADD
 
     def __str__(self) -> str:
         return self.product.text(str(self.output), str(self.left), str(self.right))

@@ -25,7 +25,7 @@ from typing import Literal, TypeAlias
 from microkernels.dtypes import DType, bf16, f16, in_c
 from microkernels.isa import ISA
 from microkernels.opencl_isa import is_device
-from microkernels.product import Product, operations, words
+from microkernels.product import OperationPair, operations, words
 from microkernels.prune import items_of
 
 INLINE = "static inline __attribute__((always_inline))"
@@ -170,7 +170,7 @@ def part(name: str, isa: ISA, dtype: DType, spaces: tuple[Space, ...] = (), sour
     return guarded(f"{name}_{pack_suffix(isa, dtype, source or dtype, *spaces)}", text)
 
 
-def outer_product(made: Product, isa: ISA, dtype: DType, spaces: Spaces) -> str:
+def outer_product(made: OperationPair, isa: ISA, dtype: DType, spaces: Spaces) -> str:
     """The register tile of `c/gemm.h` for a pair of operations, with its guard."""
     text = f"{operations(made)}\n{in_family(made, _file('c/gemm.h'))}"
     own = specialise(text, isa, dtype, "gemm", spaces)
@@ -179,14 +179,14 @@ def outer_product(made: Product, isa: ISA, dtype: DType, spaces: Spaces) -> str:
     return choices + guarded(f"{made.family}_{suffix(isa, dtype, *spaces)}", own)
 
 
-def in_family(made: Product, text: str) -> str:
+def in_family(made: OperationPair, text: str) -> str:
     """Text of `c/gemm.h`, or that calls it, with the operations of a family and with names of its own."""
     known = words(made)
     own = {name: _in_family(made, name) for name in _own_names("gemm")}
     return NAME.sub(lambda word: known.get(word[0]) or own.get(word[0], word[0]), text)
 
 
-def _in_family(made: Product, name: str) -> str:
+def _in_family(made: OperationPair, name: str) -> str:
     if name.startswith("gemm_"):
         return f"{made.family}_{name.removeprefix('gemm_')}"
     return name if made.family == "gemm" else f"{made.family.upper()}_{name}"

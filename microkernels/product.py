@@ -41,7 +41,7 @@ WORDS: dict[Reduction, str] = {"+": "sum", "min": "min", "max": "max"}
 
 
 @dataclass(frozen=True)
-class Product:
+class OperationPair:
     """`C = reduce(C, combine(A, B))`."""
 
     reduce: Reduction
@@ -58,7 +58,7 @@ class Product:
         return self.reduce == "+"
 
     @property
-    def exchanged(self) -> Product:
+    def exchanged(self) -> OperationPair:
         """The same with left and right operand exchanged."""
         return replace(self, combine=TURNED.get(self.combine, self.combine))
 
@@ -80,13 +80,13 @@ class Product:
         return f"{output} += {term}" if self.is_sum else f"{output} = {self.reduce}({output}, {term})"
 
 
-MULTIPLY_ADD = Product("+", "mul")
+MULTIPLY_ADD = OperationPair("+", "mul")
 
-PRODUCTS = {made.family: made for made in (Product(r, c) for r, c in product(WORDS, FORMS))}
+PRODUCTS = {made.family: made for made in (OperationPair(r, c) for r, c in product(WORDS, FORMS))}
 """All pairs of operations by family."""
 
 
-def words(made: Product) -> dict[str, str]:
+def words(made: OperationPair) -> dict[str, str]:
     """What `c/gemm.h` calls for a pair of operations: to start a result, for a step, and to join it with C."""
     if made == MULTIPLY_ADD:
         return {"START_T": "zero_T", "UPDATE_T": "fma_T", "JOIN_T": "fma_T"}
@@ -95,7 +95,7 @@ def words(made: Product) -> dict[str, str]:
     return {word: f"{made.family}_{name}_T" for word, name in own.items()} | shared
 
 
-def operations(made: Product) -> str:
+def operations(made: OperationPair) -> str:
     """C text of these functions, before it is specialised; empty for multiply-adds."""
     if made == MULTIPLY_ADD:
         return ""

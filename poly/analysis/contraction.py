@@ -15,7 +15,7 @@ import islpy as isl
 
 from codegen.expr import Binary, Cast, Const, Expr, FunctionCall, Load, Unary, loads, walk
 from microkernels.dtypes import DType, bf16, f16, f32
-from microkernels.product import MULTIPLY_ADD, WORDS, Combination, Product, Reduction
+from microkernels.product import MULTIPLY_ADD, WORDS, Combination, OperationPair, Reduction
 from poly.analysis.dependences import dependences
 from poly.ir.instances import coordinates, loop_values
 from poly.ir.layout import step
@@ -43,7 +43,7 @@ class Contraction:
     batch: tuple[str, ...]
     converted: frozenset[str] = frozenset()
     """The operands, `left` or `right`, whose elements are converted to the output's type."""
-    product: Product = MULTIPLY_ADD
+    product: OperationPair = MULTIPLY_ADD
     """What is done with two elements, and with the results."""
 
 
@@ -89,7 +89,7 @@ def _formed(nest: Nest, statement: Statement) -> Contraction | str:
         return f"it converts {' and '.join(halves)} to {dtype.name}, not to f32"
     converted = frozenset(side for side, own in zip(("left", "right"), types, strict=True) if own != dtype)
     found = _with_roles(statement, operands[0], operands[1], _product(others))
-    return _oriented(nest, replace(found, converted=converted, product=Product(term.reduce, term.combine)))
+    return _oriented(nest, replace(found, converted=converted, product=OperationPair(term.reduce, term.combine)))
 
 
 @dataclass(frozen=True)

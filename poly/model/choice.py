@@ -14,7 +14,7 @@ from microkernels.catalogue import fits, gemm
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
 from microkernels.kernel import OuterProduct
-from microkernels.product import MULTIPLY_ADD, Product
+from microkernels.product import MULTIPLY_ADD, OperationPair
 from poly.analysis.roles import Axis, Roles
 from poly.model.core import LATENCY, PER_CYCLE, POINTERS, Caches, Target
 
@@ -60,7 +60,7 @@ class Choice:
     """The role whose outermost loop is parallel: `batch`, `columns` or `rows`."""
 
 
-def tile_shape(m: int, n: int, isa: ISA, dtype: DType, product: Product = MULTIPLY_ADD) -> OuterProduct:
+def tile_shape(m: int, n: int, isa: ISA, dtype: DType, product: OperationPair = MULTIPLY_ADD) -> OuterProduct:
     """The register tile of least cost for m x n results, including partial tiles."""
     lanes = isa.lanes(dtype)
     best: tuple[float, OuterProduct] | None = None

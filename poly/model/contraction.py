@@ -11,7 +11,7 @@ from math import ceil, prod
 
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
-from microkernels.product import Product
+from microkernels.product import OperationPair
 from poly.analysis.roles import Axis, Roles
 from poly.model.choice import ASSUMED_STRIDE, Choice, call_steps
 from poly.model.core import Target
@@ -59,7 +59,7 @@ class ContractionView:
         return prod(axis.guess for axis in self.columns)
 
     @property
-    def product(self) -> Product:
+    def product(self) -> OperationPair:
         return self.roles.contraction.product
 
     def operand(self, side: Side) -> ArrayAccesses:

@@ -13,7 +13,7 @@ import poly
 from microkernels.catalogue import gemm, tiles
 from microkernels.dtypes import DTYPES
 from microkernels.isa import ISAS
-from microkernels.product import PRODUCTS, Product
+from microkernels.product import PRODUCTS, OperationPair
 from poly import f32, f64
 from poly.analysis.contraction import recognise
 
@@ -24,7 +24,7 @@ NEUTRAL = {"+": "0", "min": "inf", "max": "-inf"}
 SPECIAL = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0)
 
 
-def nest_of(product: Product, dtype: str, left: str, right: str, output: str, resets: bool) -> poly.Function:
+def nest_of(product: OperationPair, dtype: str, left: str, right: str, output: str, resets: bool) -> poly.Function:
     """`output = reduce(output, combine(left, right))` over i, j and k, behind its neutral element if it `resets`."""
     shapes = {"i": "M", "j": "N", "k": "K"}
     arrays = [f"{name}: {dtype}[{', '.join(shapes[i] for i in indices)}]" for name, indices in
@@ -50,7 +50,7 @@ def drawn(draw: np.random.Generator, shape: tuple[int, ...], dtype: str, special
     return values
 
 
-def check(nest: poly.Function, kernel: poly.Kernel, product: Product, arrays: list[np.ndarray]) -> None:
+def check(nest: poly.Function, kernel: poly.Kernel, product: OperationPair, arrays: list[np.ndarray]) -> None:
     expected = [x.copy() for x in arrays]
     with np.errstate(all="ignore"):
         nest.reference(*expected)

@@ -25,7 +25,7 @@ from codegen.expr import Load
 from microkernels.catalogue import gemm
 from microkernels.dtypes import DType
 from microkernels.kernel import LEVELS, OuterProduct
-from microkernels.product import Product
+from microkernels.product import OperationPair
 from poly.analysis.contraction import Contraction, overlapping, recognise
 from poly.analysis.roles import ASSUMED
 from poly.autoschedule.rules.form import Form
@@ -71,7 +71,7 @@ class InnerBox:
         return self.nest.array(self.statement.target.array).dtype
 
     @cached_property
-    def product(self) -> Product:
+    def product(self) -> OperationPair:
         c = recognise(self.nest, self.statement)
         assert c is not None, "the box is a contraction's"
         return c.product

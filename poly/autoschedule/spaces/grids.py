@@ -8,7 +8,7 @@ from math import ceil
 from microkernels.catalogue import fits
 from microkernels.isa import ISA
 from microkernels.kernel import OuterProduct
-from microkernels.product import MULTIPLY_ADD, Product
+from microkernels.product import MULTIPLY_ADD, OperationPair
 from poly.autoschedule.spaces.space import Knob, Value, Values
 from poly.machine.tiles import ROWS
 
@@ -47,6 +47,6 @@ def tile_knobs(m: int, n: int, usual: OuterProduct) -> tuple[Knob, Knob]:
     return Knob("rows", tuple(sorted(rows))), Knob("vectors", tuple(sorted(vectors)))
 
 
-def fitting(isa: ISA, product: Product = MULTIPLY_ADD) -> Callable[[Values], bool]:
+def fitting(isa: ISA, product: OperationPair = MULTIPLY_ADD) -> Callable[[Values], bool]:
     """A test of whether the register tile at given values fits in the registers."""
     return lambda values: fits(isa, values["rows"] or 1, values["vectors"] or 1, product)
