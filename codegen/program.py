@@ -17,6 +17,9 @@ from microkernels.isa import ISA, PORTABLE
 Threading = Literal["openmp", "pthreads", "none"]
 """The way to distribute the iterations of a parallel loop to threads."""
 
+MOST_VECTORS = 8
+"""The most vectors of a register tile (codegen/register_tile.py) for each element that an iteration keeps."""
+
 
 @dataclass(frozen=True)
 class Buffer:

@@ -24,14 +24,11 @@ from codegen.lanes import counted
 from codegen.loop_ir import Block, Comment, For, Node, substituted, written_out
 from codegen.macros import EACH_LANE
 from codegen.names import c_name, fresh
-from codegen.program import Assign, Program
+from codegen.program import MOST_VECTORS, Assign, Program
 from codegen.scalar import Element, StatementPrinter, literal
 from codegen.simd import declared, printer_of, uses
 from codegen.style import Line
 from microkernels.dtypes import DType, i32
-
-MOST_VECTORS = 8
-"""The vectors of a tile for each element that an iteration keeps."""
 
 
 @dataclass(frozen=True)

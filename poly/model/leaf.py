@@ -8,7 +8,7 @@ from math import ceil, prod
 from typing import NamedTuple
 
 from codegen.expr import Load
-from codegen.register_tile import MOST_VECTORS
+from codegen.program import MOST_VECTORS
 from microkernels.dtypes import DType
 from microkernels.kernel import TileKernel
 from poly.analysis.legality import recurs
