@@ -52,7 +52,7 @@ from codegen.scan import Scan, is_chained, scan
 from codegen.scan_loop import ScanLoop, ScanNames
 from codegen.selection import Selection, selection
 from codegen.selection_loop import CHUNK, Instead, Lane, SelectionLoop, SelectionNames
-from codegen.simd import LaneReduction, confuses_gcc, invariants, reductions
+from codegen.simd import LaneReduction, confuses_gcc, invariants, kept_by_order, reductions
 from codegen.style import Line, around, block, branch, names_in
 from codegen.workspace import elements
 
@@ -270,10 +270,22 @@ class Writer:
         self.functions.append("\n\n".join([f"{prototype('static void', name, parameters)}\n{body}", *functions]))
         return lines
 
+    def _plain_vectors(self, loop: For, scope: LoopScope) -> list[cgen.Generable]:
+        """The loop for the compiler to vectorise, behind loads of elements that stay as they are in it."""
+        read = kept_by_order(loop.body, self.program, loop.variable)
+        held = hoisted(read, StatementPrinter(self._buffers, self._sizes), scope.taken)
+        inner = replace(scope, held={**scope.held, **held.names}, taken=scope.taken.union(held.names.values()))
+        lines = [Line(EACH_VECTOR), around(loop, self.write(loop.body, inner))]
+        if not read:
+            return lines
+        whole = block([*held.lines, *lines])
+        entered = scope.unknown([loop.entered])
+        return [branch(conjunction(entered), [whole]) if entered else whole]
+
     def _vectorized(self, loop: For, found: tuple[LaneReduction, ...], scope: LoopScope) -> list[cgen.Generable]:
         """The loop in vector lanes; its reductions accumulate in variables, which update the elements after it."""
         if not found:
-            return [Line(EACH_VECTOR), around(loop, self.write(loop.body, scope))]
+            return self._plain_vectors(loop, scope)
         read = invariants(loop.body, self.program, loop.variable)
         held = hoisted(read, StatementPrinter(self._buffers, self._sizes), scope.taken)
         scope = replace(scope, held=held.names, taken=scope.taken.union(held.names.values()))

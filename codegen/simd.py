@@ -142,6 +142,24 @@ def invariants(body: Node, program: Program, variable: str) -> tuple[Element, ..
     return tuple(found)
 
 
+def kept_by_order(body: Node, program: Program, variable: str) -> tuple[Element, ...]:
+    """The elements of an array that a vector loop's only statement reads in each iteration, and writes elsewhere.
+
+    Were one of them written in the loop, another iteration would have to run before or after that one, and the loop
+    would have no lanes. Compilers do not know, and would load it each time.
+    """
+    only, *others = list(uses(body))
+    assign = program.statements[only.statement].body
+    if others or not isinstance(assign, Assign) or only.nested or only.conditional or only.statement in declared(body):
+        return ()
+    printer = printer_of(only, program)
+    target, read = printer.at(assign.target), map(printer.at, loads(assign.expr))
+    if variable not in target.names:
+        return ()
+    own = (element for element in read if element.array == target.array and variable not in element.names)
+    return tuple(dict.fromkeys(own))
+
+
 def confuses_gcc(body: Node, program: Program, variable: str) -> bool:
     """Whether gcc 12 may miscompile a loop of step 1: see `codegen.macros.IN_ORDER`."""
     found: dict[str, list[_Write]] = {}

@@ -124,7 +124,11 @@ def test_the_order_of_a_sum_is_kept_where_that_is_asked(nest: poly.Function) -> 
             ".split(_t=16).order('_t_tile i _t').vectorize('j').vectorize('j_2')",
         ),
         (seidel_2d, ".skew('j', by='i', factor=2).split(i=8).order('i_tile j i').unroll(i=8)"),
-        (shortest_paths, ""),
+        (
+            shortest_paths,
+            ".part('S0', where='j >= k', into='S0_at').part('S0_at', where='j > k', into='S0_behind')"
+            ".distribute('j').vectorize('j').vectorize('j_2').vectorize('j_3')",
+        ),
         (seidel_1d, ".skew('i', by='_t', factor=2).split(_t=8).order('_t_tile i _t').unroll(_t=8)"),
         (forward, ".vectorize('j')"),
         (softmax, ".vectorize('j').vectorize('j_2').vectorize('j_3')"),

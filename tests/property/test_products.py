@@ -16,6 +16,7 @@ from microkernels.isa import ISAS
 from microkernels.product import PRODUCTS, OperationPair
 from poly import f32, f64
 from poly.analysis.contraction import recognise
+from poly.ir.tree import bands
 
 M, N, K = poly.sizes("M N K")
 NAMES = {"M": M, "N": N, "K": K}
@@ -176,6 +177,37 @@ def test_bodies_are_recognised(body: str, family: str | None) -> None:
     found = recognise(nest, nest.statements[0])
     assert (found and found.product.family) == family
     assert f64 in (array.dtype for array in nest.arrays)
+
+
+PATHS = poly.parse(
+    """
+    def shortest_paths(P: f64[N, N]):
+        for k in range(N):
+            for i in range(N):
+                for j in range(N):
+                    P[i, j] = min(P[i, j], P[i, k] + P[k, j])
+    """,
+    NAMES,
+)
+
+
+@pytest.mark.parametrize("n", [None, 1, 2, 9, 33])
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("special", [False, True])
+def test_shortest_paths_in_place_are_those_of_the_order_as_written(n: int | None, target: str, special: bool) -> None:
+    """The loop over elements is parted at the one that the others read, so that both parts have lanes."""
+    sizes = {} if n is None else {"N": n}
+    kernel = poly.compile(PATHS, target=f"c:{target}", records=False, **sizes)
+    for size in [1, 2, 16, 17] if n is None else [n]:
+        paths = drawn(np.random.default_rng(size), (size, size), "f64", special)  # with cycles of negative length
+        expected = paths.copy()
+        with np.errstate(all="ignore"):
+            PATHS.reference(expected)
+        kernel(paths)
+        np.testing.assert_array_equal(paths, expected)
+    if n in (None, 33):
+        lanes = [band.name for band in bands(kernel.schedule.tree) if band.vectorize]
+        assert {"j", "j_3"} <= set(lanes)
 
 
 def test_a_local_result_of_open_sizes_is_no_array() -> None:

@@ -13,6 +13,7 @@ from poly.autoschedule.rules.attempt import applied, attempt
 from poly.autoschedule.rules.form import Form
 from poly.autoschedule.rules.shapes import innermost
 from poly.autoschedule.spaces.space import Knob, Values
+from poly.ir.instances import coordinates
 from poly.ir.nest import Nest
 from poly.ir.paths import paths
 from poly.ir.strides import (
@@ -27,7 +28,8 @@ from poly.ir.strides import (
 )
 from poly.ir.tree import Band, Leaf, Node, Sequence, bands, statements, walk
 from poly.schedules.schedule import Schedule
-from poly.schedules.steps import Reverse, Unroll, Vectorize
+from poly.schedules.steps import Distribute, Part, Reverse, Step, Unroll, Vectorize
+from poly.schedules.steps.formulas import Formula
 
 WRITTEN_OUT = (2, 4, 8)
 """Unroll factors."""
@@ -66,11 +68,47 @@ def vectorized(schedule: Schedule) -> Schedule:
     A loop that reduces may go backwards in some accesses, or by more if it takes all elements. For other loops that do,
     the choice is left to the C compiler, which may not reorder a reduction.
     """
-    schedule = _around_short(_forward(schedule))
+    schedule = _around_short(_forward(_parted(schedule)))
     nest, tree = schedule.nest, schedule.tree
     candidates = [band for band in innermost(tree) if band.unroll < 2 and not is_short(nest, band)]
     loops = [band for band in candidates if lane_conflict(nest, tree, band.name) is None]
     return applied(schedule, [Vectorize(band.name) for band in loops if unpaid(schedule, band) is None])
+
+
+def _parted(schedule: Schedule) -> Schedule:
+    """The schedule with innermost loops parted where one iteration writes what all others read.
+
+    for j:                                        for j < k: P[i, j] = min(P[i, j], P[i, k] + P[k, j])
+      P[i, j] = min(P[i, j],               ->     P[i, k] = min(P[i, k], P[i, k] + P[k, k])
+                    P[i, k] + P[k, j])            for j > k: P[i, j] = min(P[i, j], P[i, k] + P[k, j])
+
+    Both loops can then have lanes: all that they read is written before or behind them (index set splitting).
+    """
+    for band in innermost(schedule.tree):
+        found = _apart(schedule, band)
+        schedule = (found and attempt(schedule, found)) or schedule
+    return schedule
+
+
+def _apart(schedule: Schedule, band: Band) -> list[Step] | None:
+    """The steps that part a loop at the iteration that keeps it from having lanes; None if there is none."""
+    names, nest = statements(band), schedule.nest
+    if len(names) != 1 or band.parallel or band.unroll > 1 or not _contiguous(schedule, band):
+        return None
+    conflict = lane_conflict(nest, schedule.tree, band.name)
+    moved = _moved(schedule, band, 1)
+    if conflict is None or moved is None:
+        return None
+    (name, own), statement = next(iter(moved.items())), nest.statement(names[0])
+    values = coordinates(statement.domain, statement.iterators)
+    for other in statement.iterators:
+        alone = values[own].eq_set(values[other]) if other != own else None
+        ends = (conflict.relation.domain(), conflict.relation.range())
+        if alone is not None and any(end.is_subset(alone) for end in ends):
+            at, behind = f"{name}_at", f"{name}_behind"
+            first = Part(name, where=Formula(f"{own} >= {other}"), into=at)
+            return [first, Part(at, where=Formula(f"{own} > {other}"), into=behind), Distribute(band.name)]
+    return None
 
 
 def _around_short(schedule: Schedule) -> Schedule:
