@@ -99,6 +99,18 @@ def _element(nest: Nest, factor: Expr, dtype: DType) -> Load | None:
     return load if is_converted or nest.array(load.array).dtype == dtype else None
 
 
+def in_place(nest: Nest, statement: Statement) -> Contraction | None:
+    """The statement as a contraction that replaces elements which it has read before, as in `B = L @ B`; else None.
+
+    Its results must not be read by itself.
+    """
+    found = formed(nest, statement)
+    if found is None or not any(load.array == statement.target.array for load in loads(statement.expr)):
+        return None
+    own = {d.kind for d in dependences(nest).binding if d.source == d.sink == statement.name}
+    return found if own == {"anti"} else None
+
+
 def feeds_itself(nest: Nest, statement: Statement, within: Iterable[isl.PwAff] = ()) -> bool:
     """Whether instances that agree in the functions `within` depend on each other beyond the reduction.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from poly.analysis.contraction import recognised
+from poly.analysis.contraction import in_place, recognised
 from poly.autoschedule.rules.attempt import attempt
 from poly.ir.coordinates import linear
 from poly.ir.nest import Nest, Statement
@@ -50,7 +50,7 @@ def isolated(made: Schedule, statement: Statement) -> tuple[Schedule, dict[str, 
 def isolation(made: Schedule, statement: Statement) -> tuple[Schedule, dict[str, str]] | str:
     """The same, or why there is none."""
     found = recognised(made.nest, statement)
-    if isinstance(found, str):
+    if isinstance(found, str) and in_place(made.nest, statement) is None:
         return found
     alone = _distributed(made, statement)
     if alone is None:

@@ -13,7 +13,7 @@ from math import prod
 
 from microkernels.dtypes import DType, bf16, f16
 from microkernels.opencl_isa import DeviceISA
-from poly.analysis.contraction import recognise
+from poly.analysis.contraction import in_place, recognise
 from poly.analysis.roles import Roles, roles
 from poly.autoschedule.rules.attempt import attempt
 from poly.autoschedule.rules.blocks import blocked
@@ -27,7 +27,7 @@ from poly.autoschedule.rules.lanes import in_lanes
 from poly.autoschedule.rules.matrix_vector import StreamedProduct, matrix_vector_steps, streamed
 from poly.autoschedule.rules.non_rectangular import NonRectangular, inner_box, non_rectangular_steps
 from poly.autoschedule.rules.sharing import parallelized_beside_kernels
-from poly.autoschedule.rules.triangles import slanted_sum_steps, triangle_steps
+from poly.autoschedule.rules.triangles import in_place_steps, slanted_sum_steps, triangle_steps
 from poly.autoschedule.spaces.space import Family
 from poly.ir.nest import Nest, Statement
 from poly.model import Choice
@@ -88,6 +88,9 @@ def _steps_or_reason(
     if converts and isinstance(target.isa, DeviceISA):
         return f"it converts {converts}, and no device packs elements of another type"
     r, initial = roles(nest, statement), zeroing(nest, statement)
+    if in_place(nest, statement):
+        steps = in_place_steps(nest, statement, dtype, loops, target)
+        return steps or "it replaces elements that others of its iterations have yet to read"
     if r is None and converts:
         return f"it converts {converts} while packing, and its loops are no box"
     if r is None:
