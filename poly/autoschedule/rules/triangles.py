@@ -115,7 +115,7 @@ def in_place_steps(
 ) -> list[Step] | None:
     """The steps for a slanted sum that replaces elements which it has read before; None if a statement is none."""
     contraction = in_place(nest, statement)
-    r = contraction and roles_around(nest, statement, contraction)
+    r = roles_around(nest, statement, contraction) if contraction else None
     found = _slanted(statement, r, dtype, target)
     if found and found.choice.parallel == found.along:
         found = _slanted(statement, r, dtype, replace(target, threads=1))
