@@ -156,6 +156,27 @@ def _others(statement: Statement, iterators: Collection[str]) -> list[isl.PwAff]
     return [c for name, c in coordinates(statement.domain, statement.iterators).items() if name not in iterators]
 
 
+def terms(expr: Expr) -> list[Expr]:
+    """The terms of a sum, in order; a number that is subtracted is a negated term."""
+    match expr:
+        case Binary("+", left, right):
+            return [*terms(left), *terms(right)]
+        case Binary("-", left, right):
+            return [*terms(left), *(Unary("-", term) for term in terms(right))]
+        case Unary("-", operand):
+            return [Unary("-", term) for term in terms(operand)]
+    return [expr]
+
+
+def is_sum_of_products(nest: Nest, statement: Statement) -> bool:
+    """Whether a statement adds several products, each of which alone would be a contraction with a reduction."""
+    parts = terms(statement.expr)
+    if len(parts) < 2 or any(load.array == statement.target.array for load in loads(statement.expr)):
+        return False
+    found = (_formed(nest, replace(statement, expr=part)) for part in parts)
+    return all(isinstance(one, Contraction) and one.reduce for one in found)
+
+
 def _factors(expr: Expr) -> list[Expr]:
     match expr:
         case Binary("*", left, right):

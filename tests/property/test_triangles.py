@@ -151,6 +151,93 @@ def in_place(draw: st.DrawFn) -> InPlace:
     )
 
 
+@dataclass(frozen=True)
+class TwoProducts:
+    """`C[i, j] += alpha * A[i, k] * B[k, j] ± D[i, k] * E[k, j]` for all i and j, or those of a triangle.
+
+    D and E are A and B if `same`; `transposed` names the arrays whose indices are exchanged.
+    """
+
+    rows: int
+    columns: int
+    steps: int
+    triangle: bool
+    order: str
+    transposed: str
+    sign: str
+    same: bool
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        return {"M": self.rows, "N": self.columns, "K": self.steps}
+
+    @property
+    def nest(self) -> poly.Nest:
+        places = {"A": ("M", "K"), "B": ("K", "N"), "D": ("M", "K"), "E": ("K", "N")}
+        names = ("A", "B", "D", "E") if not self.same else ("A", "B", "A", "B")
+        own = {"M": "i", "N": "j", "K": "k"}
+        shape = {name: place[::-1] if name in self.transposed else place for name, place in places.items()}
+        arguments = ", ".join(f"{name}: f64[{', '.join(place)}]" for name, place in shape.items())
+        read = [f"{name}[{', '.join(own[size] for size in shape[name])}]" for name in names]
+        ranges = {"i": "M", "j": "min(i + 1, N)" if self.triangle else "N", "k": "K"}
+        lines = [f"def products(C: f64[M, N], {arguments}, alpha: f64):"]
+        lines += [f"{'    ' * (at + 1)}for {loop} in range({ranges[loop]}):" for at, loop in enumerate(self.order)]
+        lines += [f"{'    ' * 4}C[i, j] += {read[0]} * alpha * {read[1]} {self.sign} {read[3]} * {read[2]}"]
+        sizes = dict(zip("MNK", poly.sizes("M N K"), strict=True))
+        return parse_text(Source("\n".join(lines) + "\n", "products.py", 1), {**sizes, "f64": f64})
+
+    def check(self, kernel: Callable[..., Any], threads: int) -> None:
+        random = np.random.default_rng(self.rows + 100 * self.columns + 10_000 * self.steps)
+        shapes = {"A": (self.rows, self.steps), "B": (self.steps, self.columns)}
+        one = {name: random.standard_normal(shape) for name, shape in shapes.items()}
+        other = one if self.same else {name: random.standard_normal(shape) for name, shape in shapes.items()}
+        stored = np.tri(self.rows, self.columns, dtype=bool) if self.triangle else np.True_
+        before = random.standard_normal((self.rows, self.columns))
+        sign = 1 if self.sign == "+" else -1
+        change = ALPHA * (one["A"] @ one["B"]) + sign * (other["A"] @ other["B"])
+        size = ALPHA * (abs(one["A"]) @ abs(one["B"])) + abs(other["A"]) @ abs(other["B"])
+        error = (2 * self.steps + 4) * np.finfo(np.float64).eps * (abs(before) + size)
+        given = (("A", one["A"]), ("B", one["B"]), ("D", other["A"]), ("E", other["B"]))
+        passed = [np.ascontiguousarray(array.T) if name in self.transposed else array for name, array in given]
+        output, memory = guarded(before.copy(), PATTERN)
+        kernel(output, *passed, ALPHA, threads=threads)
+        assert (abs(output - np.where(stored, before + change, before)) <= np.where(stored, error, 0)).all()
+        edge = (memory.size - output.size) // 2
+        assert (memory[:edge] == PATTERN).all()
+        assert (memory[-edge:] == PATTERN).all()
+
+
+@st.composite
+def two_products(draw: st.DrawFn) -> TwoProducts:
+    length = st.one_of(st.integers(1, 40), st.sampled_from([47, 48, 49, 64, 65, 96, 97, 131]))
+    return TwoProducts(
+        *(draw(length), draw(length), draw(length), draw(st.booleans())),
+        draw(st.sampled_from(["ijk", "ikj", "kij"])),
+        "".join(draw(st.sets(st.sampled_from("ABDE")))),
+        draw(st.sampled_from("+-")),
+        draw(st.booleans()),
+    )
+
+
+SYR2K = TwoProducts(97, 97, 65, True, "ikj", "BE", "+", False)
+
+
+@settings(max_examples=20)
+@example(SYR2K, True, 2)
+@given(two_products(), st.booleans(), st.sampled_from([1, 2]))
+def test_any_sum_of_two_products(products: TwoProducts, known: bool, threads: int) -> None:
+    sizes = products.sizes if known else {}
+    products.check(poly.compile(products.nest, sizes=sizes, threads=threads), threads)
+
+
+@pytest.mark.parametrize("target", ["c:avx512", "c:avx2", "c:portable"])
+def test_a_sum_of_two_products_goes_to_two_microkernels(target: str) -> None:
+    need_isa(target.removeprefix("c:"))
+    kernel = poly.compile(SYR2K.nest, sizes=SYR2K.sizes, target=target, threads=1)
+    assert sum(isinstance(node, Micro) for node in walk(kernel.schedule.tree)) == 2
+    SYR2K.check(kernel, 1)
+
+
 TRMM = InPlace(97, 65, on_left=True, transposed=True, order="ijk")
 ON_THE_RIGHT = InPlace(65, 97, on_left=False, transposed=True, order="ikj", behind=3)
 

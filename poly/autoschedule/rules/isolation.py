@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from poly.analysis.contraction import in_place, recognised
+from poly.analysis.contraction import in_place, is_sum_of_products, recognised, terms
 from poly.autoschedule.rules.attempt import attempt
 from poly.ir.coordinates import linear
 from poly.ir.nest import Nest, Statement
 from poly.ir.paths import paths
 from poly.ir.tree import Band, statements
 from poly.schedules.schedule import Schedule, schedule
-from poly.schedules.steps import Distribute, Step
+from poly.schedules.steps import Distribute, Part, Step
 
 StepsOf = Callable[[Statement, Mapping[str, str]], list[Step] | None]
 """Makes the steps for a contraction, given its loops by iterator; None if there are none."""
@@ -26,15 +26,26 @@ MadeWith = Callable[[Callable[[Mapping[str, str]], list[Step]]], Schedule | None
 """Makes a nest's schedule in which one contraction gets the steps that a function returns for its loops."""
 
 
-def each_contraction(nest: Nest, steps_of: StepsOf) -> Schedule:
-    """The loops as written, plus the steps of each contraction for which they are legal."""
+def sums_apart(nest: Nest) -> Schedule:
+    """The loops as written, in which each product has a statement of its own where several are added."""
     made = schedule(nest)
     for statement in nest.statements:
+        if is_sum_of_products(nest, statement):
+            names = [f"{statement.name}_{number + 2}" for number in range(len(terms(statement.expr)) - 1)]
+            whole = (statement.name, *names[:-1])
+            made = attempt(made, [Part(s, terms=1, into=n) for s, n in zip(whole, names, strict=True)]) or made
+    return made
+
+
+def each_contraction(base: Schedule, steps_of: StepsOf) -> Schedule:
+    """The schedule plus the steps of each contraction for which they are legal."""
+    made = base
+    for statement in base.nest.statements:
         alone = isolated(made, statement)
         if alone is not None:
-            base, loops = alone
+            apart, loops = alone
             steps = steps_of(statement, loops)
-            made = (attempt(base, steps) if steps else None) or made
+            made = (attempt(apart, steps) if steps else None) or made
     return made
 
 

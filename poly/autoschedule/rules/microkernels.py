@@ -22,7 +22,7 @@ from poly.autoschedule.rules.contraction import Outline, Tilings, outlined, plan
 from poly.autoschedule.rules.form import Form
 from poly.autoschedule.rules.fusion import fused
 from poly.autoschedule.rules.grain import in_groups
-from poly.autoschedule.rules.isolation import StepsOf, each_contraction, isolated, isolation
+from poly.autoschedule.rules.isolation import StepsOf, each_contraction, isolated, isolation, sums_apart
 from poly.autoschedule.rules.lanes import in_lanes
 from poly.autoschedule.rules.matrix_vector import StreamedProduct, matrix_vector_steps, streamed
 from poly.autoschedule.rules.non_rectangular import NonRectangular, inner_box, non_rectangular_steps
@@ -45,17 +45,18 @@ def contracted(nest: Nest, target: Target, choices: Mapping[str, Choice] | None 
 
     `choices` overrides the model's choice for some statements.
     """
-    known = choices or {}
+    known, base = choices or {}, sums_apart(nest)
 
     def steps(statement: Statement, loops: Mapping[str, str]) -> list[Step] | None:
-        return _steps(nest, statement, loops, target, known.get(statement.name))
+        return _steps(base.nest, statement, loops, target, known.get(statement.name))
 
-    return _contracted(nest, target, steps)
+    made = _contracted(base, target, steps)
+    return made if made.steps != base.steps else schedule(nest)
 
 
-def _contracted(nest: Nest, target: Target, steps_of: StepsOf) -> Schedule:
-    made = each_contraction(nest, steps_of)
-    return with_other_loops(made, target) if made.steps else made
+def _contracted(base: Schedule, target: Target, steps_of: StepsOf) -> Schedule:
+    made = each_contraction(base, steps_of)
+    return with_other_loops(made, target) if made.steps != base.steps else made
 
 
 def with_other_loops(made: Schedule, target: Target) -> Schedule:
@@ -188,13 +189,13 @@ class _MadeWith:
     """Makes the default schedule with other steps for one statement; None if they are illegal."""
 
     def __init__(self, nest: Nest, statement: Statement, target: Target) -> None:
-        self._nest, self._statement, self._target = nest, statement, target
+        self._base, self._statement, self._target = sums_apart(nest), statement, target
 
     def __call__(self, steps_of: Callable[[Mapping[str, str]], list[Step]]) -> Schedule | None:
         def steps(other: Statement, loops: Mapping[str, str]) -> list[Step] | None:
             if other.name == self._statement.name:
                 return steps_of(loops)
-            return _steps(self._nest, other, loops, self._target)
+            return _steps(self._base.nest, other, loops, self._target)
 
-        made = _contracted(self._nest, self._target, steps)
+        made = _contracted(self._base, self._target, steps)
         return made if any(getattr(step, "statement", None) == self._statement.name for step in made.steps) else None
