@@ -1,7 +1,7 @@
 """exp, log, tanh, erf, pow, sqrt, floor and ceil as C functions that a compiler can vectorise, on any CPU.
 
-sin and cos are those of C's library. Errors, over all arguments, are below 1.2 units in the last place for exp, log,
-tanh, erf and pow; sqrt is correctly rounded.
+sin and cos are those of C's library; `codegen.trigonometry` has those of near numbers. Errors, over all arguments, are
+below 1.2 units in the last place for exp, log, tanh and erf; sqrt is correctly rounded.
 NaN stays NaN, exp overflows to infinity and underflows through subnormal numbers to 0, exp(0) is 1, tanh is odd.
 Scalar loops call the same functions, so the end of a row has the same results as its vectors.
 
@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from codegen import powers
+from codegen import powers, trigonometry
 from codegen.macros import ROOTS, WRAPS
 from codegen.polynomials import horner
 from codegen.scalar import literal
@@ -201,7 +201,7 @@ SPLIT = 0.8
 def functions(isa: ISA = PORTABLE) -> dict[str, str]:
     """The C functions by name, each after those that it calls; on an instruction set, those that are fast there."""
     made = {f"{name}_{k.name}": make(k) for k in CONSTANTS for name, make in MAKERS.items()}
-    return {**made, **powers.functions(isa)}
+    return {**made, **powers.functions(isa), **trigonometry.functions()}
 
 
 def _bits_of(k: Constants) -> str:

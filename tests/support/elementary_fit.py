@@ -177,3 +177,44 @@ def tanh_error(above: Sequence[int], below: Sequence[int]) -> float:
     found = [x - x**3 * value(above, x * x) / value(below, x * x) for x in points]
     exact = [((2 * x).exp() - 1) / ((2 * x).exp() + 1) for x in points]
     return float(max(abs(a / b - 1) for a, b in zip(found, exact, strict=True)))
+
+
+def series(x: Decimal, first: int) -> Decimal:
+    """x^n/n! - x^(n+2)/(n+2)! + … from n = `first`: the sine from 1, the cosine from 0."""
+    term = total = x**first if first else Decimal(1)
+    number = first
+    while abs(term) > abs(total) * Decimal(10) ** -58:
+        term *= -x * x / ((number + 1) * (number + 2))
+        number += 2
+        total += term
+    return total
+
+
+QUARTER_RANGE = (Decimal(0), (PI / 4) ** 2)
+
+
+def sine_quotient(z: Decimal) -> Decimal:
+    """(sin(r)/r - 1)/z, where r^2 = z."""
+    return (series(z.sqrt(), 1) / z.sqrt() - 1) / z if z > Decimal("1e-12") else -Decimal(1) / 6
+
+
+def cosine_quotient(z: Decimal) -> Decimal:
+    """(cos(r) - 1 + z/2)/z^2, where r^2 = z."""
+    return (series(z.sqrt(), 0) - 1 + z / 2) / z**2 if z > Decimal("1e-12") else Decimal(1) / 24
+
+
+def periodic_coefficients(quotient: Callable[[Decimal], Decimal], terms: int) -> tuple[float, ...]:
+    return tuple(map(float, interpolated(quotient, terms, *QUARTER_RANGE)))
+
+
+def periodic_error(coefficients: Sequence[float], quotient: Callable[[Decimal], Decimal], power: int) -> float:
+    """The greatest error of the polynomial times z^power, relative as sin(r)/r and cos(r) are about 1."""
+    points = [QUARTER_RANGE[1] * step / 200 for step in range(1, 201)]
+    return float(max(abs(value(coefficients, z) - quotient(z)) * z**power for z in points))
+
+
+def quarters() -> tuple[float, float, float]:
+    """pi/2 in three parts: 33 bits, 33 bits, and the rest."""
+    first = Decimal(int(PI / 2 * 2**32)) / 2**32
+    second = Decimal(int((PI / 2 - first) * 2**65)) / 2**65
+    return float(first), float(second), float(PI / 2 - first - second)
