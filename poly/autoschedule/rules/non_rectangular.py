@@ -47,8 +47,14 @@ from poly.schedules.steps import Order, Pack, Parallel, Split, Step, Tensorize
 LEAST = 16
 """The least number of reduction steps in the box for which a kernel call pays off."""
 
+LINE = 64
+"""Bytes of a cache line."""
+
 STORE, COPY = 1.0, 1.0
 """Costs relative to the multiply-add of a vector: to store a result alone, and to copy an element into a panel."""
+
+TURN = 8
+"""The same, to turn a block of results in registers and to store it, for each of its vectors."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,11 @@ class InnerBox:
     taps: tuple[str, ...]
     overlaps: tuple[str, ...]
     within: tuple[str, ...]
+
+    @property
+    def steps(self) -> int:
+        """The greatest number of steps of a call."""
+        return prod(map(self.extent, self.reduction))
 
     @property
     def packed(self) -> bool:
@@ -172,7 +183,8 @@ def _within(statement: Statement, inner: tuple[str, str, str], taps: Sequence[st
 def usual_tiles(r: InnerBox, target: Target) -> RegisterTile:
     """The register tile that fits the box best, and the outermost loop for the threads if there is enough work."""
     m, n = (min(r.extent(name), ASSUMED) for name in (r.row, r.column))
-    kernel = tile_shape(m, n, target.isa, r.dtype)
+    turned = TURN * target.isa.lanes(r.dtype) / r.steps * _is_apart(r.nest, r.contraction.output, r.column)
+    kernel = tile_shape(m, n, target.isa, r.dtype, turned)
     place = _usual_place(r, target)
     shared = r.own[0] if r.own and r.work >= target.worthwhile(r.dtype) else None
     if shared and place == "outside" and r.extent(r.column) >= target.threads * kernel.columns:
@@ -183,9 +195,9 @@ def usual_tiles(r: InnerBox, target: Target) -> RegisterTile:
 def _usual_place(r: InnerBox, target: Target) -> Place:
     """Where the column tile loop goes: each of the `own` loops' iterations finds its operands in the nearer caches.
 
-    Where these loops count the nearer results, those of a tile are finished while their cache lines are there.
+    Where these loops count results in the same cache line, those of a tile are finished while it is there.
     """
-    if any(_apart(r, name) < _apart(r, r.column) for name in r.own):
+    if any(_apart(r, name) < min(_apart(r, r.column), LINE // r.dtype.size) for name in r.own):
         return "over all"
     if r.reused(r.column) > target.caches.l2:
         return "outside"
