@@ -8,7 +8,7 @@ for i: for j:                         for i: for j:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from poly.analysis.contraction import in_place, is_sum_of_products, recognised, terms
 from poly.autoschedule.rules.attempt import attempt
@@ -22,8 +22,17 @@ from poly.schedules.steps import Distribute, Part, Step
 StepsOf = Callable[[Statement, Mapping[str, str]], list[Step] | None]
 """Makes the steps for a contraction, given its loops by iterator; None if there are none."""
 
+WithSteps = Callable[[Schedule, Statement, Mapping[str, str], Sequence[Step]], Schedule | None]
+"""Takes a contraction's steps in the schedule in which it has its own loops; None if that is illegal."""
+
 MadeWith = Callable[[Callable[[Mapping[str, str]], list[Step]]], Schedule | None]
 """Makes a nest's schedule in which one contraction gets the steps that a function returns for its loops."""
+
+
+def _with_steps(
+    base: Schedule, statement: Statement, loops: Mapping[str, str], steps: Sequence[Step]
+) -> Schedule | None:
+    return attempt(base, steps)
 
 
 def sums_apart(nest: Nest) -> Schedule:
@@ -37,7 +46,7 @@ def sums_apart(nest: Nest) -> Schedule:
     return made
 
 
-def each_contraction(base: Schedule, steps_of: StepsOf) -> Schedule:
+def each_contraction(base: Schedule, steps_of: StepsOf, with_steps: WithSteps = _with_steps) -> Schedule:
     """The schedule plus the steps of each contraction for which they are legal."""
     made = base
     for statement in base.nest.statements:
@@ -45,7 +54,7 @@ def each_contraction(base: Schedule, steps_of: StepsOf) -> Schedule:
         if alone is not None:
             apart, loops = alone
             steps = steps_of(statement, loops)
-            made = (attempt(apart, steps) if steps else None) or made
+            made = (with_steps(apart, statement, loops, steps) if steps else None) or made
     return made
 
 
@@ -63,14 +72,14 @@ def isolation(made: Schedule, statement: Statement) -> tuple[Schedule, dict[str,
     found = recognised(made.nest, statement)
     if isinstance(found, str) and in_place(made.nest, statement) is None:
         return found
-    alone = _distributed(made, statement)
+    alone = distributed(made, statement)
     if alone is None:
         return "dependences keep it in one loop with other statements"
-    loops = _loops(alone, statement)
+    loops = loops_by_iterator(alone, statement)
     return "a loop around it counts something else than one of its indices" if loops is None else (alone, loops)
 
 
-def _distributed(made: Schedule, statement: Statement) -> Schedule | None:
+def distributed(made: Schedule, statement: Statement) -> Schedule | None:
     """The schedule in which a statement has its own loops; None if the dependences forbid it."""
     alone: Schedule | None = made
     while alone is not None:
@@ -83,7 +92,7 @@ def _distributed(made: Schedule, statement: Statement) -> Schedule | None:
     return None
 
 
-def _loops(made: Schedule, statement: Statement) -> dict[str, str] | None:
+def loops_by_iterator(made: Schedule, statement: Statement) -> dict[str, str] | None:
     """The names of the loops that count the statement's iterators, outermost first.
 
     None if a loop counts something else.

@@ -9,6 +9,7 @@ over a slanted domain    triangles.py: as over a box, of which a part is stored
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from math import prod
 
 from microkernels.dtypes import DType, bf16, f16
@@ -19,6 +20,7 @@ from poly.autoschedule.rules.attempt import attempt
 from poly.autoschedule.rules.blocks import blocked
 from poly.autoschedule.rules.contiguous import contiguous
 from poly.autoschedule.rules.contraction import Outline, Tilings, outlined, planned_steps
+from poly.autoschedule.rules.epilogues import with_epilogues
 from poly.autoschedule.rules.form import Form
 from poly.autoschedule.rules.fusion import fused
 from poly.autoschedule.rules.grain import in_groups
@@ -55,7 +57,7 @@ def contracted(nest: Nest, target: Target, choices: Mapping[str, Choice] | None 
 
 
 def _contracted(base: Schedule, target: Target, steps_of: StepsOf) -> Schedule:
-    made = each_contraction(base, steps_of)
+    made = each_contraction(base, steps_of, partial(with_epilogues, near=target.caches.l2))
     return with_other_loops(made, target) if made.steps != base.steps else made
 
 
@@ -157,7 +159,7 @@ def _products(nest: Nest, target: Target) -> Iterator[Product]:
         made_with = _MadeWith(nest, statement, target)
         if _converts(nest, statement):
             continue
-        box = inner_box(nest, statement) if r is None else None
+        box = inner_box(nest, statement, target.isa) if r is None else None
         if box is not None:
             yield NonRectangular(box, loops, target, made_with)
         elif r is not None and not r.rows and streamed(r):
