@@ -231,6 +231,11 @@ def checked_operands(nest: Nest, node: Micro, loops: Loops) -> tuple[Operand, Op
         raise ScheduleError(late_start(node))
     accesses = (contraction.left, contraction.right, contraction.output)
     left, right, output = (operand(nest, access, coordinates) for access in accesses)
+    if not contraction.product.is_sum and (not whole or run_length(output, node) is not None):
+        raise ScheduleError(
+            f"microkernel({node.kernel}): the tiles of {statement.name} are no boxes, or the columns of {output.array} "
+            "are not contiguous, and only sums are put there from a tile on the stack. Remedy: loops without it."
+        )
     _check_still(node, ((left, node.columns), (right, node.rows), *((output, band) for band in node.reduce)))
     if not whole and run_length(output, node) is not None:
         raise ScheduleError(

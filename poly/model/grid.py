@@ -184,7 +184,7 @@ class Grid:
     def _usual(self) -> OuterProduct:
         """The register tile that suits the extents best."""
         w = self.work
-        return tile_shape(w.m, w.n, w.isa, w.dtype, w.product)
+        return tile_shape(w.m, w.n, w.isa, w.dtype, product=w.product)
 
     @staticmethod
     def _open(axes: Sequence[Axis]) -> bool:

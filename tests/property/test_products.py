@@ -210,6 +210,27 @@ def test_shortest_paths_in_place_are_those_of_the_order_as_written(n: int | None
         assert {"j", "j_3"} <= set(lanes)
 
 
+@pytest.mark.parametrize(("columns", "place"), [("range(i + 1)", "j"), ("range(N)", "2 * j")])
+def test_extremes_off_a_box_or_a_row_are_right(columns: str, place: str) -> None:
+    """Only sums are put in place from a tile on the stack, by adding."""
+    nest = poly.parse(
+        f"""
+        def made(A: f64[N, K], B: f64[K, N], C: f64[N, 2 * N]):
+            for i in range(N):
+                for j in {columns}:
+                    for k in range(K):
+                        C[i, {place}] = min(C[i, {place}], A[i, k] + B[k, j])
+        """,
+        NAMES,
+    )
+    draw = np.random.default_rng(2)
+    arrays = [draw.random(shape) for shape in ((40, 20), (20, 40), (40, 80))]
+    expected = [x.copy() for x in arrays]
+    nest.reference(*expected)
+    poly.compile(nest, records=False, N=40, K=20)(*arrays)
+    np.testing.assert_array_equal(arrays[2], expected[2])
+
+
 def test_a_local_result_of_open_sizes_is_no_array() -> None:
     """The right operand of a product in blocks of rows is packed as a whole only if its size is known."""
     nest = poly.parse(
