@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import prod
 
 import islpy as isl
 
@@ -12,10 +13,15 @@ from codegen.integer import Int
 from poly.analysis.contraction import Contraction, exchange, overlapping, recognise
 from poly.ir.instances import coordinate
 from poly.ir.layout import step
-from poly.ir.nest import Nest, Statement
+from poly.ir.nest import Array, Nest, Statement
 
 ASSUMED = 1024
 """The extent that the model assumes for a loop whose size is symbolic."""
+
+
+def expected_bytes(array: Array) -> int:
+    """The bytes of an array, with open sizes at assumed values."""
+    return prod(n.constant if not n.terms else ASSUMED for n in array.shape) * array.dtype.size
 
 
 @dataclass(frozen=True)
@@ -62,9 +68,12 @@ def roles(nest: Nest, statement: Statement) -> Roles | None:
 def enclosing_roles(nest: Nest, statement: Statement) -> Roles | None:
     """The axes of the box around a contraction's domain, wherever it begins; None for anything else."""
     contraction = recognise(nest, statement)
-    if contraction is None or statement.domain.is_empty():
-        return None
-    return _roles(nest, statement, contraction, _lengths(statement))
+    return None if contraction is None else roles_around(nest, statement, contraction)
+
+
+def roles_around(nest: Nest, statement: Statement, contraction: Contraction) -> Roles | None:
+    """The same for a contraction that is known; None if it has no iterations."""
+    return None if statement.domain.is_empty() else _roles(nest, statement, contraction, _lengths(statement))
 
 
 def _roles(nest: Nest, statement: Statement, contraction: Contraction, extents: Mapping[str, int | None]) -> Roles:

@@ -28,10 +28,17 @@ def tile_checks(tile: KernelTile, panels: Iterable[Panel | None]) -> tuple[Call,
     steps = {band.name: f"steps{level}" for level, band in enumerate(reversed(node.reduce))}
     extents = {band.name: name for band, name in ((node.rows, "tile_rows"), (node.columns, "tile_columns")) if band}
     counts: dict[str, Int] = {loop: Linear.name(name) for loop, name in (extents | steps).items()}
-    depth = multiplied(map(Linear.name, steps.values()))
-    read = [panel_check(panel, depth * panel.width) for panel in panels if panel]
+    read = [panel_check(panel, _read(tile, panel)) for panel in panels if panel]
     boxes = (tile.left, tile.right) if tile.ragged else (tile.left, tile.right, tile.output)
     return (*operand_checks(boxes, counts), *read)
+
+
+def _read(tile: KernelTile, panel: Panel) -> Int:
+    """The elements of a panel from the first that a tile reads to the last."""
+    if not panel.longer:
+        return multiplied(Linear.name(f"steps{level}") for level in range(len(tile.node.reduce))) * panel.width
+    levels = range(len(tile.node.reduce))
+    return sum((multiplied([tile.steps(n) - 1, tile.panel_stride(panel, n)]) for n in levels), Linear.of(panel.width))
 
 
 def panel_check(panel: Panel, elements: Int) -> Call:

@@ -8,33 +8,53 @@ for i: for j:                         for i: for j:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
-from poly.analysis.contraction import recognised
+from poly.analysis.contraction import in_place, is_sum_of_products, recognised, terms
 from poly.autoschedule.rules.attempt import attempt
 from poly.ir.coordinates import linear
 from poly.ir.nest import Nest, Statement
 from poly.ir.paths import paths
 from poly.ir.tree import Band, statements
 from poly.schedules.schedule import Schedule, schedule
-from poly.schedules.steps import Distribute, Step
+from poly.schedules.steps import Distribute, Part, Step
 
 StepsOf = Callable[[Statement, Mapping[str, str]], list[Step] | None]
 """Makes the steps for a contraction, given its loops by iterator; None if there are none."""
+
+WithSteps = Callable[[Schedule, Statement, Mapping[str, str], Sequence[Step]], Schedule | None]
+"""Takes a contraction's steps in the schedule in which it has its own loops; None if that is illegal."""
 
 MadeWith = Callable[[Callable[[Mapping[str, str]], list[Step]]], Schedule | None]
 """Makes a nest's schedule in which one contraction gets the steps that a function returns for its loops."""
 
 
-def each_contraction(nest: Nest, steps_of: StepsOf) -> Schedule:
-    """The loops as written, plus the steps of each contraction for which they are legal."""
+def _with_steps(
+    base: Schedule, statement: Statement, loops: Mapping[str, str], steps: Sequence[Step]
+) -> Schedule | None:
+    return attempt(base, steps)
+
+
+def sums_apart(nest: Nest) -> Schedule:
+    """The loops as written, in which each product has a statement of its own where several are added."""
     made = schedule(nest)
     for statement in nest.statements:
+        if is_sum_of_products(nest, statement):
+            names = [f"{statement.name}_{number + 2}" for number in range(len(terms(statement.expr)) - 1)]
+            whole = (statement.name, *names[:-1])
+            made = attempt(made, [Part(s, terms=1, into=n) for s, n in zip(whole, names, strict=True)]) or made
+    return made
+
+
+def each_contraction(base: Schedule, steps_of: StepsOf, with_steps: WithSteps = _with_steps) -> Schedule:
+    """The schedule plus the steps of each contraction for which they are legal."""
+    made = base
+    for statement in base.nest.statements:
         alone = isolated(made, statement)
         if alone is not None:
-            base, loops = alone
+            apart, loops = alone
             steps = steps_of(statement, loops)
-            made = (attempt(base, steps) if steps else None) or made
+            made = (with_steps(apart, statement, loops, steps) if steps else None) or made
     return made
 
 
@@ -50,16 +70,16 @@ def isolated(made: Schedule, statement: Statement) -> tuple[Schedule, dict[str, 
 def isolation(made: Schedule, statement: Statement) -> tuple[Schedule, dict[str, str]] | str:
     """The same, or why there is none."""
     found = recognised(made.nest, statement)
-    if isinstance(found, str):
+    if isinstance(found, str) and in_place(made.nest, statement) is None:
         return found
-    alone = _distributed(made, statement)
+    alone = distributed(made, statement)
     if alone is None:
         return "dependences keep it in one loop with other statements"
-    loops = _loops(alone, statement)
+    loops = loops_by_iterator(alone, statement)
     return "a loop around it counts something else than one of its indices" if loops is None else (alone, loops)
 
 
-def _distributed(made: Schedule, statement: Statement) -> Schedule | None:
+def distributed(made: Schedule, statement: Statement) -> Schedule | None:
     """The schedule in which a statement has its own loops; None if the dependences forbid it."""
     alone: Schedule | None = made
     while alone is not None:
@@ -72,7 +92,7 @@ def _distributed(made: Schedule, statement: Statement) -> Schedule | None:
     return None
 
 
-def _loops(made: Schedule, statement: Statement) -> dict[str, str] | None:
+def loops_by_iterator(made: Schedule, statement: Statement) -> dict[str, str] | None:
     """The names of the loops that count the statement's iterators, outermost first.
 
     None if a loop counts something else.

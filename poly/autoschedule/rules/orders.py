@@ -9,10 +9,11 @@ from poly.autoschedule.rules.attempt import attempt
 from poly.autoschedule.rules.contiguous import contiguous
 from poly.autoschedule.rules.form import Form
 from poly.autoschedule.rules.fusion import fused
+from poly.autoschedule.rules.right_looking import right_looking
 from poly.autoschedule.rules.shapes import Chain, heaviest
 from poly.ir.nest import Nest
 from poly.ir.paths import paths
-from poly.ir.strides import moved_iterator, strided_cost
+from poly.ir.strides import advanced_iterator, strided_cost
 from poly.schedules.schedule import Schedule, schedule
 from poly.schedules.steps import Order
 
@@ -39,7 +40,7 @@ def _improved(nest: Nest) -> list[Form]:
     """The loops as written, then made contiguous, then fused, omitting what changes nothing."""
     written = schedule(nest)
     found = [Form.fixed((("order", "as written"),), written)]
-    natural = contiguous(written)
+    natural = right_looking(contiguous(written))
     if natural is not written:
         found.append(Form.fixed((("order", "contiguous"),), natural))
     joined = fused(natural)
@@ -72,6 +73,6 @@ def _strided(made: Schedule, chain: Chain, loop: str) -> int:
     total = 0
     for name in chain.statements:
         statement = made.nest.statement(name)
-        iterator = moved_iterator(statement, found[name], loop)
+        iterator = advanced_iterator(statement, found[name], loop)
         total += strided_cost(made.nest, statement, iterator) if iterator else 0
     return total

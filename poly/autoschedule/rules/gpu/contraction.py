@@ -60,7 +60,7 @@ def gpu_contracted(nest: Nest, isa: DeviceISA, kernels: Mapping[str, GroupKernel
         initial, kernel = zeroing(nest, statement), kernels.get(statement.name)
         return gpu_contraction_steps(nest, statement, loops, isa, initial, kernel)
 
-    return each_contraction(nest, steps)
+    return each_contraction(schedule(nest), steps)
 
 
 def gpu_contraction_steps(
@@ -82,8 +82,8 @@ def gpu_contraction_steps(
         return None
     r = roles(nest, statement)
     if r is None:
-        box = inner_box(nest, statement)
-        serves = box is not None and box.packed is None and box.extent(box.reduce) >= LEAST
+        box = inner_box(nest, statement, isa)
+        serves = box is not None and not box.packed and box.extent(box.reduce) >= LEAST
         return non_rectangular_group_steps(box, loops, isa, kernels) if box and serves else None
     if not (r.rows and r.columns and r.reduce):
         return None
