@@ -51,7 +51,7 @@ def space(
     thin = checked_flag("coarse", coarse)
     goal = parse(target)
     count = goal.threads(threads)
-    known = Target(goal.isa, caches(count), rates(goal.isa, count), count)
+    known = Target(goal.isa, caches(count), rates(goal.isa, count), count, features(goal.isa))
     made = derive(nest.with_sizes(fixed) if fixed else nest, known, thin)
     return replace(made, device=goal.device)
 

@@ -118,7 +118,7 @@ def _made(of: Subject, fixed: Schedule) -> Explanation:
     known = measured(machine())
     dtypes = _dtypes(fixed.nest)
     evidence = measurement(schedule.nest, schedule, target, threads, sizes)
-    prediction = predicted(fixed, Target(isa, caches(threads), rates(isa, threads), threads))
+    prediction = predicted(fixed, Target(isa, caches(threads), rates(isa, threads), threads, features(isa)))
     done = work(fixed.nest)
     return Explanation(
         schedule=fixed,

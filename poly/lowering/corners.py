@@ -11,7 +11,7 @@ from itertools import product
 from codegen.instructions import Call, assert_within, index_inside
 from codegen.integer import Int, Linear, quotient
 from codegen.integer import product as multiplied
-from poly.lowering.calls import Operand, Panel
+from poly.lowering.calls import Operand, Panel, in_words
 from poly.lowering.tile import KernelTile
 
 
@@ -28,7 +28,8 @@ def tile_checks(tile: KernelTile, panels: Iterable[Panel | None]) -> tuple[Call,
     steps = {band.name: f"steps{level}" for level, band in enumerate(reversed(node.reduce))}
     extents = {band.name: name for band, name in ((node.rows, "tile_rows"), (node.columns, "tile_columns")) if band}
     counts: dict[str, Int] = {loop: Linear.name(name) for loop, name in (extents | steps).items()}
-    depth = multiplied(map(Linear.name, steps.values()))
+    counted = [Linear.name(name) for name in steps.values()]  # the innermost first
+    depth = multiplied([*(in_words(count, tile.word) for count in counted[:1]), *counted[1:]])
     read = [panel_check(panel, depth * panel.width) for panel in panels if panel]
     boxes = (tile.left, tile.right) if tile.ragged else (tile.left, tile.right, tile.output)
     return (*operand_checks(boxes, counts), *read)

@@ -13,6 +13,7 @@ from codegen.instructions import Factor, Let, Pointer
 from codegen.integer import Int, Linear, Test, compare, connected, maximum, minimum, product
 from microkernels.contract import Side
 from microkernels.dtypes import DType
+from microkernels.kernel import OuterProduct
 from poly.analysis.contraction import Contraction
 from poly.errors import ScheduleError
 from poly.ir.coordinates import solve
@@ -26,6 +27,7 @@ from poly.lowering.calls import (
     Operand,
     Panel,
     absorbed,
+    in_words,
     inner_bands,
     involves,
     lows,
@@ -57,6 +59,12 @@ class KernelTile:
     @property
     def dtype(self) -> DType:
         return self.target.dtype
+
+    @property
+    def word(self) -> int:
+        """The steps of the innermost reduction loop in an element of a panel."""
+        kernel = self.node.kernel
+        return kernel.steps if isinstance(kernel, OuterProduct) else 1
 
     def count(self, band: Band | None) -> Int:
         """The number of iterations of a loop; 1 for None."""
@@ -143,6 +151,7 @@ class KernelTile:
         for level, band in enumerate(reversed(self.node.reduce)):
             known = self.values[band.name]
             steps = known if known.number is not None else Linear.name(f"steps{level}")
+            steps = steps if level else in_words(steps, self.word)
             within = product(count for count, _, _ in levels)
             left_stride, right_stride = (
                 within * panel.width if panel else op.stride(band.name)
