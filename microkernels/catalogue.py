@@ -13,7 +13,7 @@ import re
 
 from microkernels.ctext import PLAIN, Elements, Space, conversion, multiply_adds, part, vector_layer
 from microkernels.custom_kernel import CustomKernel
-from microkernels.dot import NAMES, Dot, dots
+from microkernels.dot import NAMES, DotProduct, dots
 from microkernels.dtypes import DType, f16, f32, f64, i32
 from microkernels.errors import TargetError, shown
 from microkernels.gpu_text import Scalar
@@ -37,7 +37,7 @@ CPU_ISAS: dict[str, ISA] = {**ISAS, **{name: isa for name, isa in OPENCL_ISAS.it
 """The instruction sets of CPUs by name, for C and for OpenCL C."""
 
 
-def fits(isa: ISA, rows: int, vectors: int, dtype: DType = f32, dot: Dot | None = None) -> bool:
+def fits(isa: ISA, rows: int, vectors: int, dtype: DType = f32, dot: DotProduct | None = None) -> bool:
     """Whether the sums, a row of B and one broadcast fit in the registers (a single vector of B needs no broadcast
     register if the multiply-add can broadcast from memory; without multiply-adds, the product needs a register)."""
     fused = dot.is_fused if dot else isa.name == "neon" or (dtype.is_float and isa.name != "portable")
@@ -60,7 +60,7 @@ def sums(isa: ISA, dtype: DType) -> bool:
     return dtype in TUNED or (dtype == i32 and isa.name in ISAS)
 
 
-def gemm(isa: ISA, dtype: DType, rows: int, vectors: int, dot: Dot | None = None) -> OuterProduct:
+def gemm(isa: ISA, dtype: DType, rows: int, vectors: int, dot: DotProduct | None = None) -> OuterProduct:
     """The outer-product microkernel with a tile of `rows` rows of `vectors` vectors, by the instruction `dot` if given.
 
     Raises TargetError if the tile does not fit in the registers, or if there are no sums of this type.
@@ -142,7 +142,7 @@ GROUP_SHAPES = {
 operands first: rows, columns, slab, rows and columns of a work-item, and whether the panels are double-buffered."""
 
 
-def tiles(isa: ISA, dtype: DType, dot: Dot | None = None) -> tuple[OuterProduct, ...]:
+def tiles(isa: ISA, dtype: DType, dot: DotProduct | None = None) -> tuple[OuterProduct, ...]:
     """The tiles of one core worth choosing from, the best for large packed operands first."""
     known = isa.tiles or SHAPES[isa.name]
     return tuple(gemm(isa, dtype, *tile, dot) for tile in known if fits(isa, *tile, dtype, dot))
@@ -279,7 +279,8 @@ def pack_source(isa: ISA, dtype: DType, to: Space = "global", elements: Elements
     """C text that defines `pack_f32_avx512` and its variants: across, along, gather, turned.
 
     On a device the panel is in the address space `to`: `pack_f32_opencl512_l` writes a `__local` one. `elements` are
-    those of the array and of the panel, if they are not of the type: `pack_f32_avx512_bf16`, `pack_i32_avx512_i16x2_i8`.
+    those of the array and of the panel, where they are not of the type itself: `pack_f32_avx512_bf16` converts,
+    `pack_i32_avx512_i16x2_i8` makes words.
     """
     layer = vector_layer(isa, dtype) + multiply_adds(isa, dtype, elements.dot)
     if elements.words:  # pack.h transposes

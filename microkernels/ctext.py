@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from microkernels.dot import Dot, Words
+from microkernels.dot import DotProduct, Words
 from microkernels.dtypes import DTYPES, DType, bf16, f16, in_c
 from microkernels.isa import ISA
 from microkernels.opencl_isa import is_device
@@ -78,7 +78,7 @@ class Elements:
 
     source: DType | None = None
     words: Words | None = None
-    dot: Dot | None = None
+    dot: DotProduct | None = None
 
     @property
     def name(self) -> str:
@@ -131,7 +131,7 @@ def specialise(
 
 
 def _element_words(isa: ISA, dtype: DType, elements: Elements) -> dict[str, str]:
-    """The replacements of words for the elements of arrays and panels; those of an array of `T` are loaded as they are."""
+    """The replacements of words for the elements of arrays and panels; those of type `T` are loaded as they are."""
     own, dot, words = suffix(isa, dtype), elements.dot, elements.words
     found = {"multiply_add_D": f"fma_{own}"}
     if dot:
@@ -236,9 +236,7 @@ def guarded(name: str, text: str) -> str:
 
 
 @functools.cache
-def part(
-    name: str, isa: ISA, dtype: DType, spaces: tuple[Space, ...] = (), elements: Elements = PLAIN
-) -> str:
+def part(name: str, isa: ISA, dtype: DType, spaces: tuple[Space, ...] = (), elements: Elements = PLAIN) -> str:
     """The file `c/NAME.h` for one ISA, scalar type, address spaces and elements, with its guard."""
     text = specialise(_file(f"c/{name}.h"), isa, dtype, name, spaces, elements)
     return guarded(f"{name}_{pack_suffix(isa, dtype, elements, *spaces)}", text)
@@ -250,7 +248,7 @@ def conversion(isa: ISA, dtype: DType, source: DType) -> str:
     return part(name, isa, dtype, elements=elements) + part("convert_tail", isa, dtype, elements=elements)
 
 
-def multiply_adds(isa: ISA, dtype: DType, dot: Dot | None) -> str:
+def multiply_adds(isa: ISA, dtype: DType, dot: DotProduct | None) -> str:
     """The multiply-add of words, beside the vector layer's own of elements."""
     return part("dot", isa, dtype, elements=Elements(dot=dot)) if dot else ""
 

@@ -25,7 +25,7 @@ from microkernels.ctext import (
     vector_layer,
 )
 from microkernels.dispatch import gemm_function
-from microkernels.dot import Dot
+from microkernels.dot import DotProduct
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
 
@@ -137,7 +137,7 @@ class OuterProduct(TileKernel):
     With `dot` it reads panels of words, and multiplies and adds the elements of several steps at a time.
     """
 
-    dot: Dot | None = None
+    dot: DotProduct | None = None
 
     @property
     def name(self) -> str:

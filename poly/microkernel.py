@@ -6,7 +6,6 @@ import difflib
 import re
 import textwrap
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from codegen.expr import Const, Load

@@ -42,7 +42,7 @@ class Contraction:
     dtype: DType = f32
     """The type of the sums."""
     elements: tuple[DType, DType] = (f32, f32)
-    """The types of the left and the right operand's elements, which are converted to that of the sums if they differ."""
+    """The types of the left and the right operand's elements, which are converted to that of the sums."""
 
     @property
     def converted(self) -> frozenset[str]:

@@ -20,7 +20,7 @@ from poly.ir.nest import Nest, checked_nest
 from poly.machine.target import parse
 from poly.model.core import Target
 from poly.model.gpu_loops import gpu_loop_cost
-from poly.model.host import caches, rates
+from poly.model.host import caches, features, rates
 from poly.names import check_sizes_meant
 
 

@@ -168,7 +168,9 @@ def _begun(source: PanelSource, panel: Panel, read: _Read) -> Panel:
         begin = value(whole.low(band.function(name)), whole.names)
         return Linear() if read.agree(Instances.low, band) else Linear.name(band.name) - begin
 
-    if source.word > 1 and not all(read.agree(one, b) for one in (Instances.low, Instances.count) for b in source.reduce):
+    if source.word > 1 and not all(
+        read.agree(one, b) for one in (Instances.low, Instances.count) for b in source.reduce
+    ):
         raise ScheduleError(
             f"pack({source.operand.array}): some tiles of {name} begin or end within a panel, and a panel of words is "
             "read as a whole. Remedy: pack it inside all loops over tiles of the reduction."
@@ -183,8 +185,8 @@ def _begun(source: PanelSource, panel: Panel, read: _Read) -> Panel:
 class PanelSource:
     """The operand to copy, with its lanes and its steps of the reduction.
 
-    Its panels have the type `dtype`; `elements` are those of the array and the panels. The loops `numbering` count its panels. A panel
-    has `width` lanes, which the loop `lanes` counts (None: one lane).
+    Its panels have the type `dtype`; `elements` are those of the array and the panels. The loops `numbering` count its
+    panels. A panel has `width` lanes, which the loop `lanes` counts (None: one lane).
     """
 
     role: Side

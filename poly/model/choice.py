@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import ceil, prod
 
 from microkernels.catalogue import fits, gemm
-from microkernels.dot import Dot
+from microkernels.dot import DotProduct
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
 from microkernels.kernel import OuterProduct
@@ -60,7 +60,7 @@ class Choice:
     """The role whose outermost loop is parallel: `batch`, `columns` or `rows`."""
 
 
-def tile_shape(m: int, n: int, isa: ISA, dtype: DType, dot: Dot | None = None) -> OuterProduct:
+def tile_shape(m: int, n: int, isa: ISA, dtype: DType, dot: DotProduct | None = None) -> OuterProduct:
     """The register tile of least cost for m x n results, including partial tiles."""
     lanes = isa.lanes(dtype)
     best: tuple[float, OuterProduct] | None = None

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, prod
 
-from microkernels.dot import Dot
+from microkernels.dot import DotProduct
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
 from poly.analysis.roles import Axis, Roles
@@ -44,7 +44,7 @@ class ContractionView:
     isa: ISA
     dtype: DType
     together: int | None = None
-    dot: Dot | None = None
+    dot: DotProduct | None = None
     """What multiplies and adds the elements of several steps at a time, if the operands' types and the CPU allow it."""
 
     @property

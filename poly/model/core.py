@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import gcd, inf
 
-from microkernels.dot import Dot
+from microkernels.dot import DotProduct
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
 from poly.machine.description import LINE
@@ -60,8 +60,8 @@ class Caches:
 class Target:
     """What runs a schedule: `threads` cores, each with its caches (its share of shared ones) and rates.
 
-    On a GPU, `threads` is the number of compute units, and `isa` has the limits of a work-group. `features` are those of
-    the CPU beside the instruction set that microkernels may use, sorted.
+    On a GPU, `threads` is the number of compute units, and `isa` has the limits of a work-group. `features` are those
+    of the CPU beside the instruction set that microkernels may use, sorted.
     """
 
     isa: ISA
@@ -97,7 +97,7 @@ class Target:
         found = {(one.operand, one.level): one.cost for one in self.costs.lines}
         return {**{(operand, "L3"): cost for (operand, level), cost in found.items() if level == "memory"}, **found}
 
-    def product(self, dtype: DType, dot: Dot | None = None) -> float:
+    def product(self, dtype: DType, dot: DotProduct | None = None) -> float:
         """The time of a register tile's multiply-add in those of floats: measured, or else by its instructions."""
         if dtype.is_float and dot is None:
             return 1.0

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil, log
 
-from microkernels.dot import Dot
+from microkernels.dot import DotProduct
 from microkernels.dtypes import DType
 from poly.machine.description import LINE, PAGE
 from poly.model.choice import shape_penalty
@@ -63,7 +63,7 @@ class TileCalls:
     pitches: Pitches
     shared: float = 1.0
     starts: float = 0.0
-    dot: Dot | None = None
+    dot: DotProduct | None = None
 
     @property
     def instances(self) -> float:

@@ -66,7 +66,7 @@ def insert(nest: Nest, tree: Node, name: str, statement: str | None = None, init
     known = [(c, m, wrong) for c, m, wrong in found if not _foreign(c, m)] or found
     fitting = [(c, m, wrong) for c, m, wrong in known if not wrong and _is_readable(nest, tree, chosen, c, m)]
     oriented, micro, misfit = (fitting or known)[0]
-    misfit = misfit or _unconverted(tree, chosen, oriented, micro) or _unworded(tree, chosen, oriented, micro)
+    misfit = misfit or _foreign(oriented, micro) or _unconverted(tree, chosen, oriented, micro)
     if misfit:
         raise ScheduleError(misfit)
     micro = replace(micro, exchanged=oriented is not contraction, initial=initial)
@@ -199,21 +199,6 @@ def _foreign(contraction: Contraction, micro: Micro) -> str | None:
                 "Remedy: a microkernel for these types."
             )
     return None
-
-
-def _unworded(tree: Node, statement: Statement, contraction: Contraction, micro: Micro) -> str | None:
-    """Why a kernel cannot read words; None if packing makes them, or if it reads elements."""
-    if not isinstance(micro.kernel, OuterProduct) or micro.kernel.dot is None:
-        return None
-    sides: dict[Side, Load] = {"left": contraction.left, "right": contraction.right}
-    missing = [load.array for side, load in sides.items() if side not in _packed(tree, statement, contraction)]
-    unpacked = (
-        f"microkernel({micro.kernel}): it reads {missing[0]} from panels of words, and it is not packed. "
-        f"Remedy: pack({missing[0]}) before."
-        if missing
-        else None
-    )
-    return _foreign(contraction, micro) or unpacked
 
 
 def _packed(tree: Node, statement: Statement, contraction: Contraction) -> set[Side]:
