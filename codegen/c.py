@@ -30,6 +30,7 @@ from codegen.program import Instructions, Program, Threading, Workspace
 from codegen.signature import Signature
 from codegen.style import names_in, wrapped
 from codegen.workspace import Layout
+from microkernels.isa import ISA, PORTABLE
 
 UNFUSED = """#if defined(__clang__)
 #pragma clang fp contract(off)
@@ -47,7 +48,7 @@ def source(program: Program, threading: Threading = "openmp", bounds: bool = Fal
 def kernel_source(program: Program, threading: Threading = "openmp", bounds: bool = False) -> str:
     """The C text of a program: helpers, the bodies of parallel loops, the kernel, and the workspace's size."""
     code = wrapped("\n\n".join([functions(program, "", threading, bounds), workspace_function(program)]))
-    helpers = used_helpers(code)
+    helpers = used_helpers(code, program.isa)
     unfused = "" if program.fused else UNFUSED
     top = [heading(program), includes(program, threading), unfused, definitions(helpers + code), helpers]
     return "\n\n".join(part for part in [*top, routines(program), code] if part)
@@ -114,9 +115,9 @@ def _has_openmp(program: Program, threading: Threading) -> bool:
     return threading == "openmp" and is_threaded(program.loops)
 
 
-def used_helpers(code: str) -> str:
+def used_helpers(code: str, isa: ISA = PORTABLE) -> str:
     """The helper functions that the code calls, each after those that it calls itself."""
-    known = {**HELPERS, **arithmetic.functions(), **elementary.functions()}
+    known = {**HELPERS, **arithmetic.functions(), **elementary.functions(isa)}
     text = lanes.helpers(code)
     for name, helper in reversed(known.items()):
         called = f"{name}(" in code or f"{name}(" in text  # searching for words takes longer

@@ -1,7 +1,7 @@
 """exp, log, tanh, erf, pow, sqrt, floor and ceil as C functions that a compiler can vectorise, on any CPU.
 
-sin, cos, and pow in f64 are those of C's library. Errors, over all arguments, are below 1.2 units in the last place for
-exp, log, tanh, erf and pow in f32; sqrt is correctly rounded.
+sin and cos are those of C's library; `codegen.trigonometry` has those of near numbers. Errors, over all arguments, are
+below 1.2 units in the last place for exp, log, tanh and erf; sqrt is correctly rounded.
 NaN stays NaN, exp overflows to infinity and underflows through subnormal numbers to 0, exp(0) is 1, tanh is odd.
 Scalar loops call the same functions, so the end of a row has the same results as its vectors.
 
@@ -14,7 +14,7 @@ ln 2 is split in two, so that n times its first part is exact.
 
 `log(x) = n ln 2 + log(1 + f)` with 1 + f from sqrt(1/2) to sqrt(2), and log(1 + f) = 2s + s*z*q(z), s = f/(2 + f),
 z = s^2, added as Sun's fdlibm adds it: f is exact, and what is added to it is small. q interpolates, with errors of
-2.8e-9 and 4.7e-18. log(0) is -infinity, and of negative numbers NaN. `pow(x, y)` in f32 is e^(y log |x|) in f64.
+2.8e-9 and 4.7e-18. log(0) is -infinity, and of negative numbers NaN. `codegen.powers` has pow.
 
 `erf(x)` up to 1 is x + x*p(x^2), with errors of 1.4e-9 and 2.0e-17; beyond, it is 1 - e^-(x^2) t(v), where t is a
 polynomial in v = (x - centre)/(x + 2), with absolute errors of 2.5e-9 and 7.2e-18, until it rounds to 1.
@@ -25,9 +25,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from codegen import powers, trigonometry
 from codegen.macros import ROOTS, WRAPS
+from codegen.polynomials import horner
 from codegen.scalar import literal
 from microkernels.dtypes import DType, f32, f64
+from microkernels.isa import ISA, PORTABLE
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,10 @@ class Constants:
 
     def number(self, value: float) -> str:
         return literal(value, self.dtype).text
+
+    def polynomial(self, coefficients: Sequence[float], z: str = "z") -> str:
+        """A polynomial in z."""
+        return horner(list(map(self.number, coefficients)), z)
 
 
 CONSTANTS = (
@@ -191,10 +198,10 @@ SPLIT = 0.8
 """The argument at which tanh changes from the continued fraction to the exponential function."""
 
 
-def functions() -> dict[str, str]:
-    """The C functions by name, each after those that it calls."""
+def functions(isa: ISA = PORTABLE) -> dict[str, str]:
+    """The C functions by name, each after those that it calls; on an instruction set, those that are fast there."""
     made = {f"{name}_{k.name}": make(k) for k in CONSTANTS for name, make in MAKERS.items()}
-    return {**made, "pow_f32": POW_F32, "pow_f64": POW_F64}
+    return {**made, **powers.functions(isa), **trigonometry.functions()}
 
 
 def _bits_of(k: Constants) -> str:
@@ -241,7 +248,7 @@ def _exp(k: Constants) -> str:
 
 def _tanh(k: Constants) -> str:
     """2^n is a normal number here: `n + bias` is its stored exponent."""
-    above, below = (_horner(k, coefficients) for coefficients in k.tanh)
+    above, below = (k.polynomial(coefficients) for coefficients in k.tanh)
     return f"""{WRAPS} static inline {k.c} tanh_{k.name}({k.c} x)
 {{
     const {k.bits} sign = bits_of_{k.name}(x) & (({k.bits})1 << {8 * k.dtype.size - 1});
@@ -268,7 +275,7 @@ def _log(k: Constants) -> str:
     const {k.c} n = biased - (tiny ? {k.number(shift + k.bias + scale)} : {k.number(shift + k.bias)});
     const {k.c} f = of_bits_{k.name}((bits & {hex((1 << k.mantissa) - 1)}u) + {hex(k.root)}u) - {k.number(1)};
     const {k.c} s = f / (f + {k.number(2)}), z = s * s, half = {k.number(0.5)} * f * f;
-    const {k.c} small = s * (half + z * ({_horner(k, k.log)})) + n * {k.number(k.ln2[1])};
+    const {k.c} small = s * (half + z * ({k.polynomial(k.log)})) + n * {k.number(k.ln2[1])};
     const {k.c} value = n * {k.number(k.ln2[0])} - ((half - small) - f), below = x == 0 ? -({k.c})INFINITY : ({k.c})NAN;
     return x > {k.number(k.largest)} ? x : x > 0 ? value : below;
 }}"""
@@ -280,32 +287,11 @@ def _erf(k: Constants) -> str:
     const {k.bits} sign = bits_of_{k.name}(x) & (({k.bits})1 << {8 * k.dtype.size - 1});
     const {k.c} size = of_bits_{k.name}(bits_of_{k.name}(x) ^ sign), z = size * size;
     const {k.c} v = (size - {k.number(k.centre)}) / (size + {k.number(2)});
-    const {k.c} tail = {_horner(k, k.tail, "v")};
-    const {k.c} low = size * ({_horner(k, k.erf)}) + size, high = {k.number(1)} - exp_{k.name}(-z) * tail;
+    const {k.c} tail = {k.polynomial(k.tail, "v")};
+    const {k.c} low = size * ({k.polynomial(k.erf)}) + size, high = {k.number(1)} - exp_{k.name}(-z) * tail;
     const {k.c} value = size < {k.number(1)} ? low : high;
     return of_bits_{k.name}(bits_of_{k.name}(size > {k.number(k.whole)} ? {k.number(1)} : value) | sign);
 }}"""
-
-
-POW_F32 = f"""{WRAPS} static inline float pow_f32(float x, float y)
-{{
-    const uint32_t sign = bits_of_f32(x) & 0x80000000u;
-    const float size = of_bits_f32(bits_of_f32(x) ^ sign), times = of_bits_f32(bits_of_f32(y) & 0x7fffffffu);
-    const double power = exp_f64((double)y * log_f64((double)size));
-    const double near = of_bits_f64(bits_of_f64((double)y * 0.5 + 6755399441055744.0)) - 6755399441055744.0;
-    const double over = (double)y - 2.0 * near; /* what y has beyond an even integer, if it is small */
-    const int even = (times >= 16777216.0f) | (over == 0.0), odd = (!even) & ((over == 1.0) | (over == -1.0));
-    const int one = (y == 0.0f) | (x == 1.0f) | ((x == -1.0f) & (times > 3.4028235e38f));
-    const int none = (x < 0.0f) & (size <= 3.4028235e38f) & (!even) & (!odd);
-    const float value = power > 3.5e38 ? (float)INFINITY : (float)power;
-    const float result = of_bits_f32(bits_of_f32(value) | (odd ? sign : 0u));
-    return one ? 1.0f : none ? (float)NAN : result;
-}}"""
-"""x^y is a number or infinity for y an integer or x not below 0; -1 to any infinite power is 1, and so is NaN^0.
-
-The rounded product of a float and a logarithm has an error of 2^-53 times at most 104, far below a float's."""
-
-POW_F64 = "static inline double pow_f64(double x, double y) { return pow(x, y); }"
 
 
 def _reduced(k: Constants, x: str, biases: int) -> str:
@@ -349,14 +335,6 @@ def _group(k: Constants, coefficients: Sequence[float]) -> str:
         for pair in (coefficients[first : first + 2] for first in range(0, len(coefficients), 2))
     ]
     return f"({pairs[1]}) * r2 + ({pairs[0]})" if len(pairs) > 1 else pairs[0]
-
-
-def _horner(k: Constants, coefficients: Sequence[float], z: str = "z") -> str:
-    """A polynomial in z."""
-    *lower, text = map(k.number, coefficients)
-    for coefficient in reversed(lower):
-        text = f"({text}) * {z} + {coefficient}" if z in text else f"{text} * {z} + {coefficient}"
-    return text
 
 
 MAKERS = {

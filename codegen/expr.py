@@ -18,6 +18,9 @@ FUNCTIONS = {
 CHOOSING = frozenset({"abs", "min", "max"})
 """The functions whose result has the type of their arguments also for integers."""
 
+PERIODIC = frozenset({"sin", "cos"})
+"""The functions whose argument is first reduced to a part of a period, which takes much longer for large numbers."""
+
 
 @dataclass(frozen=True)
 class Const:

@@ -15,15 +15,15 @@ from typing import ClassVar
 
 import cgen
 
-from codegen import style
 from codegen.bounds import checks
 from codegen.declarations import touched
 from codegen.expr import Load, loads
 from codegen.instruction_text import line
 from codegen.instructions import Barrier, Call, Let, Table, Write
-from codegen.integer import Int, Linear, Test, replaced
+from codegen.integer import Compare, Int, Linear, Test, minimum, replaced
 from codegen.lanes import Counter, LaneLoop, hoisted, partials, shape
 from codegen.loop_ir import (
+    NO_MARK,
     Block,
     Comment,
     Declare,
@@ -40,6 +40,7 @@ from codegen.loop_ir import (
 )
 from codegen.macros import EACH_VECTOR, IN_ORDER
 from codegen.names import c_name, fresh, function_name
+from codegen.near import Angle, angles, chunked
 from codegen.parallel import Iteration, shared_out
 from codegen.parameters import Parameter, data_parameters, needed, prototype, scratch_parameters
 from codegen.program import Assign, Buffer, Instructions, Program, Threading
@@ -52,8 +53,11 @@ from codegen.scan_loop import ScanLoop, ScanNames
 from codegen.selection import Selection, selection
 from codegen.selection_loop import CHUNK, Instead, Lane, SelectionLoop, SelectionNames
 from codegen.simd import LaneReduction, confuses_gcc, invariants, reductions
-from codegen.style import Line, block, branch, names_in
+from codegen.style import Line, around, block, branch, names_in
 from codegen.workspace import elements
+
+BLOCK = 1024
+"""The iterations of a vector loop that a thread runs at a time."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,8 @@ class LoopScope:
     """The intervals of sizes and loop variables."""
     known: frozenset[Int | Test] = frozenset()
     """The facts that follow from the conditions around."""
+    near: bool = False
+    """Whether sin and cos take near numbers here: see `codegen.near`."""
     shares: int = 1
     """On an OpenCL device: the number of work-items that share the loops around."""
 
@@ -104,13 +110,6 @@ class LoopScope:
     def of(program: Program) -> LoopScope:
         """The scope outside all loops."""
         return LoopScope(program.taken, ranges=Ranges.of_sizes(map(c_name, program.sizes)))
-
-
-def around(loop: For, body: list[cgen.Generable]) -> cgen.Generable:
-    """The C loop with a body."""
-    start = Line(f"int64_t {loop.variable} = {loop.start}", loop.start.names)
-    update = Line(f"{loop.variable} += {loop.step}")
-    return style.ForStatement(start, Line(str(loop.test), loop.test.names), update, block(body))
 
 
 @dataclass
@@ -186,14 +185,18 @@ class Writer:
 
     def _loop(self, loop: For, scope: LoopScope) -> list[cgen.Generable]:
         """A loop, printed according to its mark."""
-        inner = scope.inside(loop)
         if loop.mark.parallel and not scope.parallel and loop.end is not None:
-            return self._parallel(loop, loop.end, inner)
+            shared = self._blocked(loop, loop.end, scope)
+            return self._parallel(shared, loop.end, scope.inside(shared))
+        inner = scope.inside(loop)
         tile = register_tile(loop, self.program) if self.tiles else None
         if tile is not None:
             return self._tiled(loop, tile, scope)
         if loop.mark.vectorize and loop.end is not None:
             end, loop = loop.end, replace(loop, body=written_out(loop.body))
+            far = self._far(loop, scope)
+            if far:
+                return self._near(loop, end, far, scope)
             selected = selection(loop.body, self.program, loop.variable) if loop.step == 1 else None
             if selected is not None:
                 return self._selecting(loop, end, selected, inner)
@@ -207,6 +210,22 @@ class Writer:
         unroll = [cgen.Pragma(f"GCC unroll {loop.mark.unroll}")] if self._may_unroll(loop) else []
         return [*unroll, around(loop, [*self._in_order(loop), *self.write(loop.body, inner)])]
 
+    def _far(self, loop: For, scope: LoopScope) -> tuple[Angle, ...]:
+        """What may be far in a loop that is to be printed in vectors."""
+        split = self.tiles and not scope.near and loop.step == 1
+        return angles(loop.body, self.program) if split else ()
+
+    def _near(self, loop: For, end: Int, far: tuple[Angle, ...], scope: LoopScope) -> list[cgen.Generable]:
+        """The loop in chunks: in vectors where sin and cos take near numbers, one iteration at a time elsewhere."""
+
+        def vectors(part: For, taken: frozenset[str]) -> list[cgen.Generable]:
+            return self._loop(part, replace(scope, near=True, taken=taken))
+
+        def scalars(part: For, taken: frozenset[str]) -> list[cgen.Generable]:
+            return self._loop(replace(part, mark=NO_MARK), replace(scope, taken=taken))
+
+        return [chunked(loop, end, far, scope.taken | {loop.variable}, vectors, scalars)]
+
     def _may_unroll(self, loop: For) -> bool:
         """Whether the compiler is asked to unroll the loop."""
         return loop.mark.unroll > 1
@@ -215,6 +234,17 @@ class Writer:
         """The line at the start of a loop that gcc might otherwise miscompile."""
         found = loop.step == 1 and confuses_gcc(loop.body, self.program, loop.variable)
         return [Line(IN_ORDER)] * found
+
+    def _blocked(self, loop: For, end: Int, scope: LoopScope) -> For:
+        """The loop, or if it is marked for vectors too, the loop over blocks of it: threads share these."""
+        if not loop.mark.vectorize or loop.step != 1:
+            return loop
+        first = fresh(f"{loop.variable}_first", scope.taken)
+        until = minimum(end, Linear.name(first) + BLOCK)
+        inner = replace(loop, start=Linear.name(first), test=Compare(Linear.name(loop.variable), "<", until))
+        block = replace(inner, mark=replace(loop.mark, parallel=False))
+        test = replaced(loop.test, {loop.variable: Linear.name(first)})
+        return For(first, loop.start, test, BLOCK, block, replace(loop.mark, vectorize=False))
 
     def _parallel(self, loop: For, end: Int, scope: LoopScope) -> list[cgen.Generable]:
         """The loop distributed to threads, with its body as a function."""
@@ -338,7 +368,7 @@ class Writer:
         statement = self.program.statements[run.statement]
         if isinstance(statement.body, Instructions):
             return instructed(statement.iterators, run.values, statement.body, scope.taken, self.bounds)
-        printer = StatementPrinter(self._buffers, self._values(run), scope.held)
+        printer = StatementPrinter(self._buffers, self._values(run), scope.held, scope.near)
         asserted = checks(statement.body, self.program, printer) if self.bounds else []
         if run.statement in scope.instead:
             return [*asserted, *scope.instead[run.statement](printer, statement.body)]

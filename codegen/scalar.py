@@ -24,6 +24,7 @@ import numpy as np
 
 from codegen.arithmetic import OPERATIONS, least, update
 from codegen.expr import (
+    PERIODIC,
     Binary,
     Cast,
     Const,
@@ -79,6 +80,8 @@ class StatementPrinter:
     buffers: Mapping[str, Buffer]
     values: Mapping[str, Int]
     held: Mapping[Element, str] = field(default_factory=dict)
+    near: bool = False
+    """Whether sin and cos take near numbers: see `codegen.near`."""
 
     def assign(self, statement: Assign) -> str:
         """`A[i] += …;`"""
@@ -134,7 +137,7 @@ class StatementPrinter:
                 return _cast(_combined(op, self._in_f32(left, dtype), self._in_f32(right, dtype)), dtype)
             case FunctionCall(function, args):
                 texts = ", ".join(self._in_f32(arg, dtype).text for arg in args)
-                return _cast(Typed(f"{function_name(function, f32)}({texts})", PRIMARY, f32), dtype)
+                return _cast(Typed(f"{self._function(function, f32)}({texts})", PRIMARY, f32), dtype)
             case Ternary(test, then, other):
                 texts = ", ".join(self._in_f32(side, dtype).text for side in (then, other))
                 return Typed(f"{function_name('choose', f32)}({self._condition(test)}, {texts})", PRIMARY, f32)
@@ -239,7 +242,7 @@ class StatementPrinter:
                 return self._binary(op, left, right, dtype)
             case FunctionCall(function, args):
                 texts = ", ".join(self.value(arg, dtype) for arg in args)
-                return Typed(f"{function_name(function, dtype)}({texts})", PRIMARY, dtype)
+                return Typed(f"{self._function(function, dtype)}({texts})", PRIMARY, dtype)
             case Cast(wanted, operand):
                 return _exactly(self.print(operand, wanted), wanted)
             case Ternary(test, then, other):
@@ -249,6 +252,10 @@ class StatementPrinter:
                     return Typed(f"{function_name('choose', dtype)}({texts})", PRIMARY, dtype)
                 texts = " : ".join(_tight(side, SUM) for side in sides)
                 return _converted(Typed(f"{self.test(test)} ? {texts}", CHOICE, _promoted(dtype)), dtype)
+
+    def _function(self, function: str, dtype: DType) -> str:
+        """The C function that a call stands for here."""
+        return f"{'near_' * (self.near and function in PERIODIC)}{function_name(function, dtype)}"
 
     def test(self, test: Truth) -> str:
         """The text of a test, in parentheses unless it is a call."""

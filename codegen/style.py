@@ -11,6 +11,7 @@ from itertools import accumulate
 import cgen
 
 from codegen.integer import Test, connected, parts_of
+from codegen.loop_ir import For
 
 DIRECTIVE = re.compile(r"\s*#\s*(?:define|include(?= [<\"])|pragma|if|elif|error|warning)\b")
 INDENT = "    "
@@ -72,6 +73,13 @@ class Branch(IfStatement):
     def __init__(self, test: Test, then: cgen.Generable, other: cgen.Generable | None = None) -> None:
         super().__init__(Line(str(test), test.names), then, other)
         self.test = test
+
+
+def around(loop: For, body: list[cgen.Generable]) -> cgen.Generable:
+    """The C loop with a body."""
+    start = Line(f"int64_t {loop.variable} = {loop.start}", loop.start.names)
+    update = Line(f"{loop.variable} += {loop.step}")
+    return ForStatement(start, Line(str(loop.test), loop.test.names), update, block(body))
 
 
 def branch(test: Test, body: list[cgen.Generable], other: list[cgen.Generable] | None = None) -> Branch:

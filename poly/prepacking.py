@@ -149,7 +149,8 @@ def packed_before(made: Schedule, array: str) -> Schedule:
 
 
 def _covers(copy: Pack, wanted: Pack) -> bool:
-    return copy.statement in (None, wanted.statement) and copy.role in (None, wanted.role)
+    same = copy.role == wanted.role or None in (copy.role, wanted.role)
+    return same and copy.statement in (None, wanted.statement)
 
 
 def _roles(made: Schedule, array: str) -> dict[str, tuple[str | None, ...]]:

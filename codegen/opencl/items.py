@@ -21,9 +21,8 @@ from codegen.instruction_text import line
 from codegen.instructions import ITEM, MEMORIES, Barrier
 from codegen.integer import Int, Linear, primary
 from codegen.loop_ir import For, Node, Once, Run, walk
-from codegen.loops import around
 from codegen.program import Assign, Instructions, Program
-from codegen.style import Line, block
+from codegen.style import Line, around, block
 
 WAIT = line(Barrier(MEMORIES))
 """The barrier of all items of a group, for both memories."""

@@ -11,10 +11,10 @@ import cgen
 
 from codegen.integer import Test
 from codegen.loop_ir import Block, For, If, Node, Once, Run
-from codegen.loops import LoopScope, Writer, around, plain
+from codegen.loops import LoopScope, Writer, plain
 from codegen.opencl.items import WAIT, SharedLoop, alone, has_barriers, is_for_all, owned, shared
 from codegen.program import Instructions
-from codegen.style import Line
+from codegen.style import Line, around
 
 
 @dataclass

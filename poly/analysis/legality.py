@@ -13,6 +13,7 @@ import islpy as isl
 from poly.analysis.dependences import Dependence, dependences
 from poly.analysis.scans import scanned_in
 from poly.analysis.selections import selected_in
+from poly.ir.budget import QUESTION, limited
 from poly.ir.nest import Nest
 from poly.ir.paths import Path, Position, paths
 from poly.ir.sets import first_point
@@ -89,6 +90,7 @@ def race(nest: Nest, tree: Node, loop: str) -> Dependence | None:
     return _carried((*known.races, *known.binding), tree, loop)
 
 
+@limited(QUESTION)
 def lane_conflict(nest: Nest, tree: Node, loop: str) -> Dependence | None:
     """The first dependence that keeps the loop from running in vector lanes, restricted to the carried pairs.
 

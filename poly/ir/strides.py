@@ -32,6 +32,12 @@ def moved_iterator(statement: Statement, path: Path, loop: str, by: int = 1) -> 
     return None
 
 
+def advanced_iterator(statement: Statement, path: Path, loop: str) -> str | None:
+    """The iterator that grows or falls by one with each iteration of a loop; None as above."""
+    forward = moved_iterator(statement, path, loop)
+    return moved_iterator(statement, path, loop, by=-1) if forward is None else forward
+
+
 def strided_cost(nest: Nest, statement: Statement, iterator: str) -> int:
     """The cost of the statement's accesses with `iterator` innermost.
 

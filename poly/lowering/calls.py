@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 import islpy as isl
@@ -79,9 +79,10 @@ class Panel:
     """The packed copy of an operand, in panels that hold `width` lanes for each step of the reduction.
 
     `offset` is the start in the buffer of the panel that a microkernel call reads. The call begins `steps` later in the
-    reduction, and with the lane `lane`: a tile that a slanted bound cuts may lack the first. The buffer has `count`
-    elements and is in the address space `space` on an OpenCL device; it is filled inside `depth` loops. A panel of
-    words has one row for each word, and `head` rows before the first.
+    reduction, and with the lane `lane`: a tile that a slanted bound cuts may lack the first. `longer` has the panel's
+    number of steps for each inner loop of the reduction of which a call may have fewer, by the loops' names. The buffer
+    has `count` elements and is in the address space `space` on an OpenCL device; it is filled inside `depth` loops.
+    A panel of words has one row for each word, and `head` rows before the first.
     """
 
     buffer: str
@@ -93,6 +94,7 @@ class Panel:
     steps: Int = START
     lane: Int = START
     head: int = 0
+    longer: Mapping[str, Int] = field(default_factory=dict)
 
     def start(self, further: Int = START) -> Pointer:
         """The address of the first element that a call reads plus `further`."""

@@ -28,11 +28,18 @@ def tile_checks(tile: KernelTile, panels: Iterable[Panel | None]) -> tuple[Call,
     steps = {band.name: f"steps{level}" for level, band in enumerate(reversed(node.reduce))}
     extents = {band.name: name for band, name in ((node.rows, "tile_rows"), (node.columns, "tile_columns")) if band}
     counts: dict[str, Int] = {loop: Linear.name(name) for loop, name in (extents | steps).items()}
-    counted = [Linear.name(name) for name in steps.values()]  # the innermost first
-    depth = multiplied([*(in_words(count, tile.word) for count in counted[:1]), *counted[1:]])
-    read = [panel_check(panel, depth * panel.width) for panel in panels if panel]
+    read = [panel_check(panel, _read(tile, panel)) for panel in panels if panel]
     boxes = (tile.left, tile.right) if tile.ragged else (tile.left, tile.right, tile.output)
     return (*operand_checks(boxes, counts), *read)
+
+
+def _read(tile: KernelTile, panel: Panel) -> Int:
+    """The elements of a panel from the first that a tile reads to the last."""
+    if not panel.longer:
+        counted = [Linear.name(f"steps{level}") for level in range(len(tile.node.reduce))]
+        return multiplied([in_words(counted[0], tile.word), *counted[1:]]) * panel.width
+    levels = range(len(tile.node.reduce))
+    return sum((multiplied([tile.steps(n) - 1, tile.panel_stride(panel, n)]) for n in levels), Linear.of(panel.width))
 
 
 def panel_check(panel: Panel, elements: Int) -> Call:

@@ -54,4 +54,4 @@ def _panel_stride(tile: KernelTile, loop: str, panel: Panel) -> Int:
     """The stride of a loop in a panel: 1 for lanes, and a multiple of the panel's width for steps of the reduction."""
     inward = list(reversed(tile.node.reduce))
     level = next((at for at, band in enumerate(inward) if band is taken_bands(tile.node)[loop]), None)
-    return Linear.of(1) if level is None else tile.steps_within(level) * panel.width
+    return Linear.of(1) if level is None else tile.panel_stride(panel, level)

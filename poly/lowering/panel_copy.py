@@ -125,14 +125,15 @@ def panel_copy(
     )
 
 
-def same_steps(nest: Nest, node: Copy, micro: Micro, outer: Loops, between: tuple[Band, ...]) -> bool:
-    """Whether all calls that read a panel have all its steps of the inner loops of the reduction.
+def holds_all_steps(nest: Nest, node: Copy, micro: Micro, outer: Loops, between: tuple[Band, ...]) -> bool:
+    """Whether a panel is a box of lanes and steps, or all calls that read it have all its steps of the inner loops.
 
-    In the outermost of these loops, and in the lanes, a call may begin further on.
+    Otherwise, to fill the panel would read what no call reads.
     """
     source = _source(nest, node, micro, outer, between)
     read = _read(source, micro, outer, between)
-    return all(read.agree(Instances.count, band) for band in source.reduce[1:])
+    inside = [band.function(source.statement.name) for band in (source.lanes, *source.reduce) if band is not None]
+    return all(read.agree(Instances.count, band) for band in source.reduce[1:]) or read.whole.is_box(inside)
 
 
 @dataclass(frozen=True)
@@ -178,7 +179,12 @@ def _begun(source: PanelSource, panel: Panel, read: _Read) -> Panel:
     steps: Int = Linear()
     for band in source.reduce if source.word == 1 else ():
         steps = product([steps, value(whole.count(band.function(name)), whole.names)]) + skipped(band)
-    return replace(panel, steps=steps, lane=skipped(source.lanes) if source.lanes else Linear())
+    longer = {
+        band.name: value(whole.count(band.function(name)), whole.names)
+        for band in source.reduce[1:]
+        if not read.agree(Instances.count, band)
+    }
+    return replace(panel, steps=steps, lane=skipped(source.lanes) if source.lanes else Linear(), longer=longer)
 
 
 @dataclass(frozen=True)

@@ -149,21 +149,23 @@ class KernelTile:
         """
         levels: list[Level] = []
         for level, band in enumerate(reversed(self.node.reduce)):
-            known = self.values[band.name]
-            steps = known if known.number is not None else Linear.name(f"steps{level}")
-            steps = steps if level else in_words(steps, self.word)
-            within = product(count for count, _, _ in levels)
             left_stride, right_stride = (
-                within * panel.width if panel else op.stride(band.name)
+                self.panel_stride(panel, level) if panel else op.stride(band.name)
                 for panel, op in ((left, self.left), (right, self.right))
             )
-            levels.append((steps, left_stride, right_stride))
+            levels.append((self.steps(level), left_stride, right_stride))
         return levels
 
-    @staticmethod
-    def steps_within(level: int) -> Int:
-        """The number of steps of the loops inside one of the reduction's, which are counted from the innermost."""
-        return product(Linear.name(f"steps{inner}") for inner in range(level))
+    def steps(self, level: int) -> Int:
+        """The number of steps, or words, of one of the reduction's loops, which are counted from the innermost."""
+        known = self.values[self.node.reduce[-1 - level].name]
+        steps = known if known.number is not None else Linear.name(f"steps{level}")
+        return steps if level else in_words(steps, self.word)
+
+    def panel_stride(self, panel: Panel, level: int) -> Int:
+        """The number of elements from a step of one of these loops to the next in a panel."""
+        inner = reversed(self.node.reduce[len(self.node.reduce) - level :])
+        return product(panel.longer.get(band.name, self.steps(at)) for at, band in enumerate(inner)) * panel.width
 
     @property
     def factor(self) -> Factor:

@@ -23,7 +23,7 @@ from poly.ir.tree import Band, Copy, Micro, Node, Sequence, statements, walk
 from poly.lowering.box_copy import boxed_reads, reading_kernels
 from poly.lowering.calls import Loops, Operand, inner_bands, taken_bands
 from poly.lowering.ctext import constants
-from poly.lowering.panel_copy import role_of, same_steps
+from poly.lowering.panel_copy import holds_all_steps, role_of
 from poly.lowering.tile import checked_operands
 
 
@@ -155,10 +155,10 @@ def _check_kernel(nest: Nest, node: Micro, above: _Above) -> None:
 
 
 def _check_steps(nest: Nest, node: Micro, above: _Above, packed: _Packed) -> None:
-    """Refuse a panel whose inner loops of the reduction have more steps than a tile which reads it."""
+    """Refuse a panel that is no box, if the tiles which read it have different steps."""
     outer = tuple((band.name, band.function(node.statement)) for band in above.bands[: packed.depth])
     between = above.bands[packed.depth :]
-    if not same_steps(nest, packed.node, node, outer, between):
+    if not holds_all_steps(nest, packed.node, node, outer, between):
         array = packed.node.array
         raise ScheduleError(
             f"pack({array}): the tiles of {node.statement} that read one panel have different steps of the reduction. "

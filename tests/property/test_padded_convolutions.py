@@ -75,11 +75,14 @@ class Layer:
         return result
 
 
-def check(layer: Layer, target: str = "c", threads: int = 1) -> poly.Kernel:
+def check(layer: Layer, target: str = "c", threads: int = 1, packed: bool = False) -> poly.Kernel:
     kernel = poly.compile(poly.parse(layer.text), target=target, threads=threads)
     image, weights, out = layer.arrays()
     expected = layer.expected(image, weights, out)
-    kernel(image, weights, out)
+    if packed:
+        kernel.prepack("W", weights)(image, out)
+    else:
+        kernel(image, weights, out)
     bound = 8 * np.finfo(np.float32).eps * layer.taps * np.sqrt(layer.c) * 8
     np.testing.assert_allclose(out, expected, rtol=0, atol=bound)
     return kernel
@@ -98,6 +101,13 @@ RESIDUAL = [
 def test_it_goes_to_a_microkernel(layer: Layer) -> None:
     """Also with three channels or pixels apart, where no single loop of the reduction or of the columns would do."""
     assert "microkernel" in str(check(layer).schedule)
+
+
+@pytest.mark.parametrize("layer", RESIDUAL, ids=str)
+@pytest.mark.parametrize("target", ["c", "c:avx2"])
+def test_weights_are_packed_before(layer: Layer, target: str) -> None:
+    """A call at the border has fewer taps, and reads the part of a panel that has them."""
+    check(layer, target, packed=True)
 
 
 @pytest.mark.parametrize("first", [True, False])

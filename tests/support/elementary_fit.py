@@ -66,6 +66,27 @@ def log_error(coefficients: Sequence[float]) -> float:
     return float(max(abs(value(coefficients, z) - log_quotient(z)) * z / (2 + z * log_quotient(z)) for z in points))
 
 
+def pow_quotient(z: Decimal) -> Decimal:
+    """(ln((1 + s)/(1 - s)) - 2s - 2/3 s*z)/(s*z^2), where s^2 = z."""
+    return (log_quotient(z) - Decimal(2) / 3) / z if z > Decimal("1e-12") else Decimal(2) / 5
+
+
+def pow_coefficients(terms: int) -> tuple[float, ...]:
+    return tuple(map(float, interpolated(pow_quotient, terms, *LOG_RANGE)))
+
+
+def pow_error(coefficients: Sequence[float]) -> float:
+    """The greatest error of 2s + s*(2/3 z + z^2 q(z)) as ln((1 + s)/(1 - s)), relative to 2s."""
+    points = [LOG_RANGE[1] * step / 200 for step in range(1, 201)]
+    return float(max(abs(value(coefficients, z) - pow_quotient(z)) * z * z / 2 for z in points))
+
+
+def two_thirds() -> tuple[float, float]:
+    """2/3 in two parts: 26 bits, and the rest."""
+    high = Decimal(2**27 // 3) / 2**26
+    return float(high), float(Decimal(2) / 3 - high)
+
+
 PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803")
 
 
@@ -156,3 +177,44 @@ def tanh_error(above: Sequence[int], below: Sequence[int]) -> float:
     found = [x - x**3 * value(above, x * x) / value(below, x * x) for x in points]
     exact = [((2 * x).exp() - 1) / ((2 * x).exp() + 1) for x in points]
     return float(max(abs(a / b - 1) for a, b in zip(found, exact, strict=True)))
+
+
+def series(x: Decimal, first: int) -> Decimal:
+    """x^n/n! - x^(n+2)/(n+2)! + … from n = `first`: the sine from 1, the cosine from 0."""
+    term = total = x**first if first else Decimal(1)
+    number = first
+    while abs(term) > abs(total) * Decimal(10) ** -58:
+        term *= -x * x / ((number + 1) * (number + 2))
+        number += 2
+        total += term
+    return total
+
+
+QUARTER_RANGE = (Decimal(0), (PI / 4) ** 2)
+
+
+def sine_quotient(z: Decimal) -> Decimal:
+    """(sin(r)/r - 1)/z, where r^2 = z."""
+    return (series(z.sqrt(), 1) / z.sqrt() - 1) / z if z > Decimal("1e-12") else -Decimal(1) / 6
+
+
+def cosine_quotient(z: Decimal) -> Decimal:
+    """(cos(r) - 1 + z/2)/z^2, where r^2 = z."""
+    return (series(z.sqrt(), 0) - 1 + z / 2) / z**2 if z > Decimal("1e-12") else Decimal(1) / 24
+
+
+def periodic_coefficients(quotient: Callable[[Decimal], Decimal], terms: int) -> tuple[float, ...]:
+    return tuple(map(float, interpolated(quotient, terms, *QUARTER_RANGE)))
+
+
+def periodic_error(coefficients: Sequence[float], quotient: Callable[[Decimal], Decimal], power: int) -> float:
+    """The greatest error of the polynomial times z^power, relative as sin(r)/r and cos(r) are about 1."""
+    points = [QUARTER_RANGE[1] * step / 200 for step in range(1, 201)]
+    return float(max(abs(value(coefficients, z) - quotient(z)) * z**power for z in points))
+
+
+def quarters() -> tuple[float, float, float]:
+    """pi/2 in three parts: 33 bits, 33 bits, and the rest."""
+    first = Decimal(int(PI / 2 * 2**32)) / 2**32
+    second = Decimal(int((PI / 2 - first) * 2**65)) / 2**65
+    return float(first), float(second), float(PI / 2 - first - second)

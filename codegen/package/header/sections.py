@@ -95,7 +95,7 @@ def _variant(variant: Variant, kept: Mapping[str, Item], threads: Threading, loo
     """
     code = functions(variant.program, "static ", threads, bounds=True)
     root = function_name(variant.program.name)
-    found = used(items("\n".join([used_helpers(code), variant.program.preamble, code])), [root])
+    found = used(items("\n".join([used_helpers(code, variant.program.isa), variant.program.preamble, code])), [root])
     names: dict[str, str] = {}
     for item in found:
         for name in sorted(item.names):

@@ -10,10 +10,13 @@ for r:                              for i:
 
 from __future__ import annotations
 
-from poly.autoschedule.rules.attempt import attempt
+from contextlib import suppress
+
+from poly.autoschedule.rules.attempt import applied, attempt
+from poly.errors import ScheduleError
 from poly.ir.edits import find_loop
 from poly.ir.paths import paths
-from poly.ir.strides import STRIDED, moved_iterator, strided_cost
+from poly.ir.strides import STRIDED, advanced_iterator, strided_cost
 from poly.ir.tree import Band, Node, Sequence, bands, has_kernel, statements
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Distribute, Interchange
@@ -36,7 +39,7 @@ def _gain(schedule: Schedule, band: Band) -> int:
     for name in statements(band):
         loops = [node for node in found[name] if isinstance(node, Band)]
         statement = schedule.nest.statement(name)
-        now, then = (moved_iterator(statement, found[name], loop.name) for loop in (loops[-1], band))
+        now, then = (advanced_iterator(statement, found[name], loop.name) for loop in (loops[-1], band))
         if now is None or then is None:
             return 0
         costs = [strided_cost(schedule.nest, statement, iterator) for iterator in (now, then)]
@@ -45,25 +48,23 @@ def _gain(schedule: Schedule, band: Band) -> int:
 
 
 def _sunk(schedule: Schedule, loop: str) -> Schedule | None:
-    """The schedule with a loop sunk below all loops inside it, distributed where needed; None if that is illegal."""
-    pending = [loop]
-    while pending:
-        name = pending.pop()
-        body = find_loop(schedule.tree, name).body
-        if isinstance(body, Sequence):
-            parted = attempt(schedule, [Distribute(name)])
-            if parted is None:
-                return None
-            pending.extend(_loops_of(parted.tree, name, statements(body)))
-        elif isinstance(body, Band):
-            parted = attempt(schedule, [Interchange(name, body.name)])
-            if parted is None:
-                return None
-            pending.append(name)
-        else:
-            continue
-        schedule = parted
-    return schedule
+    """The schedule with a loop sunk below all loops inside it, distributed where needed; None if that is illegal.
+
+    Only the result is checked: on the way, an order may be broken that a later step restores.
+    """
+    made, pending = schedule, [loop]
+    with suppress(ScheduleError):
+        while pending:
+            name = pending.pop()
+            body = find_loop(made.tree, name).body
+            if isinstance(body, Sequence):
+                made = applied(made, [Distribute(name)])
+                pending.extend(_loops_of(made.tree, name, statements(body)))
+            elif isinstance(body, Band):
+                made = applied(made, [Interchange(name, body.name)])
+                pending.append(name)
+        return attempt(schedule, made.steps[len(schedule.steps) :])
+    return None
 
 
 def _loops_of(tree: Node, name: str, below: tuple[str, ...]) -> list[str]:

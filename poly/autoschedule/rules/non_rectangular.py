@@ -14,10 +14,10 @@ weights, exceeds the second-level cache, the loop over its tiles goes outside.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
+from itertools import product, takewhile
 from math import prod
 from typing import Literal, get_args
 
@@ -34,6 +34,7 @@ from poly.autoschedule.spaces.space import Values
 from poly.ir.instances import Instances, coordinates
 from poly.ir.layout import step
 from poly.ir.nest import Nest, Statement
+from poly.lowering.calls import iterators_of
 from poly.model import tile_shape
 from poly.model.core import Target
 from poly.schedules.schedule import Schedule
@@ -48,12 +49,13 @@ class InnerBox:
     """A contraction whose `row`, `column` and `reduce` iterators form a box for each value of the others.
 
     Of the others, `own` index the results and `taps` are summed over; `overlaps` reach the same results with different
-    values, so they stay outside all loops. The taps in `within` belong to the box, too. `packed` is the right operand's
-    array if it must be packed, since it is not contiguous along the columns.
+    values, so they stay outside all loops. The taps in `within` belong to the box, too. The right operand must be
+    `packed` if it is not contiguous along the columns.
     """
 
     nest: Nest
     statement: Statement
+    contraction: Contraction
     row: str
     column: str
     reduce: str
@@ -61,7 +63,7 @@ class InnerBox:
     taps: tuple[str, ...]
     overlaps: tuple[str, ...]
     within: tuple[str, ...]
-    packed: str | None
+    packed: bool
 
     @property
     def dtype(self) -> DType:
@@ -83,12 +85,10 @@ class InnerBox:
 
     def reused(self, tiled: str) -> int:
         """Bytes of the operand that moves along `tiled`, if it does not move along `own`: each value there reads it."""
-        c = recognise(self.nest, self.statement)
-        assert c is not None, "the box is a contraction's"
-        for access in (c.left, c.right):
-            used = frozenset(name for index in access.indices for name in index.names)
+        for access in (self.contraction.left, self.contraction.right):
+            used = iterators_of(self.statement, access)
             if tiled in used and not used.intersection(self.own):
-                return prod(self.extent(name) for name in used & {*self.statement.iterators}) * self.dtype.size
+                return prod(map(self.extent, used)) * self.dtype.size
         return 0
 
 
@@ -120,8 +120,8 @@ def inner_box(nest: Nest, statement: Statement) -> InnerBox | None:
             if prod(_extent(statement, name) for name in (inner[2], *within)) < LEAST:
                 continue
             own = tuple(i for i in others if i not in overlaps)
-            packed = None if _is_contiguous(nest, c.right, inner[1]) else c.right.array
-            return InnerBox(nest, statement, *inner, own, taps, overlaps, within, packed)
+            packed = not _is_contiguous(nest, c.right, inner[1])
+            return InnerBox(nest, statement, c, *inner, own, taps, overlaps, within, packed)
     return None
 
 
@@ -148,7 +148,7 @@ def _usual_place(r: InnerBox, target: Target) -> Place:
     """Where the column tile loop goes: each of the `own` loops' iterations finds its operands in the nearer caches."""
     if r.reused(r.column) > target.caches.l2:
         return "outside"
-    return "under rows" if r.packed is None and r.reused(r.row) > target.caches.l2 else "inside"
+    return "under rows" if not r.packed and r.reused(r.row) > target.caches.l2 else "inside"
 
 
 def non_rectangular_steps(
@@ -232,13 +232,21 @@ def tiled_steps(r: InnerBox, loops: Mapping[str, str], tiles: RegisterTile) -> l
         Split(((column, tiles.kernel.columns),)),
         Order((*around, row, column, *(loops[name] for name in r.reduction))),
     ]
-    if r.packed is not None:
-        apart = [loop for loop in around if loop not in (row_tile, column_tile)]
-        steps.append(Pack(r.packed, apart[-1] if apart else None, r.statement.name, "right"))
+    if r.packed:
+        steps.append(
+            _copy(r, around, {column_tile, *(loops[name] for name in iterators_of(r.statement, r.contraction.right))})
+        )
     steps.append(Tensorize(tiles.kernel.name, r.statement.name))
     if tiles.parallel is None:
         return steps
     return [*steps, Parallel(column_tile if tiles.parallel == r.column else loops[tiles.parallel])]
+
+
+def _copy(r: InnerBox, around: Sequence[str], moving: Collection[str]) -> Pack:
+    """The copy of the right operand, which no loop repeats: outside the first loop that is not among the `moving`."""
+    above = list(takewhile(lambda loop: loop in moving, around))
+    left, right = r.contraction.left.array, r.contraction.right.array
+    return Pack(right, above[-1] if above else None, r.statement.name, "right" if left == right else None)
 
 
 def _candidates(nest: Nest, statement: Statement, c: Contraction) -> Iterator[tuple[str, str, str]]:

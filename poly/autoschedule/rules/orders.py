@@ -12,7 +12,7 @@ from poly.autoschedule.rules.fusion import fused
 from poly.autoschedule.rules.shapes import Chain, heaviest
 from poly.ir.nest import Nest
 from poly.ir.paths import paths
-from poly.ir.strides import moved_iterator, strided_cost
+from poly.ir.strides import advanced_iterator, strided_cost
 from poly.schedules.schedule import Schedule, schedule
 from poly.schedules.steps import Order
 
@@ -72,6 +72,6 @@ def _strided(made: Schedule, chain: Chain, loop: str) -> int:
     total = 0
     for name in chain.statements:
         statement = made.nest.statement(name)
-        iterator = moved_iterator(statement, found[name], loop)
+        iterator = advanced_iterator(statement, found[name], loop)
         total += strided_cost(made.nest, statement, iterator) if iterator else 0
     return total

@@ -7,23 +7,41 @@
 
 A single recurrence waits for the latency of every operation; several independent ones fill the gaps. Where iterations
 depend on one another but not in a chain, as in floyd-warshall, there is nothing to fill.
+
+Where more than a recurrence is done for each line, as in tridiagonal solves, independent lines go into vector lanes:
+
+    for i:                                          for i_tile:
+      x[i, 0] = 0                                     for i in the tile: x[i, 0] = 0
+      for j: x[i, j] = f(x[i, j-1])          ->       for j: for i_2 in the tile: x[i_2, j] = f(x[i_2, j-1])
+      for j: y[i, -j] = g(y[i, 1-j], x[i, -j])        for j: for i_3 in the tile: y[i_3, -j] = …     (in vector lanes)
 """
 
 from __future__ import annotations
 
+from math import gcd, inf
+
+from codegen.expr import Load
 from poly.analysis.legality import lane_conflict, recurs
 from poly.autoschedule.rules.attempt import attempt
 from poly.autoschedule.rules.distances import STEEPEST
 from poly.autoschedule.rules.form import Form, new_loops
-from poly.autoschedule.rules.shapes import innermost
+from poly.autoschedule.rules.shapes import innermost, parts
 from poly.autoschedule.spaces.space import Knob
-from poly.ir.edits import parent
-from poly.ir.tree import Band
+from poly.ir.edits import find_loop, parent
+from poly.ir.layout import step
+from poly.ir.nest import Nest
+from poly.ir.paths import paths
+from poly.ir.strides import accesses, moved_iterator
+from poly.ir.tree import Band, Leaf, Node, Sequence, bands, statements
+from poly.machine.description import PAGE
 from poly.schedules.schedule import Schedule
-from poly.schedules.steps import Order, Skew, Split, Step, Unroll
+from poly.schedules.steps import Distribute, Interchange, Order, Skew, Split, Step, Unroll, Vectorize
 
 CHAINS = 8
 """Interleaved recurrences: latency times throughput of additions on current cores."""
+
+LANES = 2
+"""How many times as many lines go into lanes: several vectors fill the latency."""
 
 
 SIDE_BY_SIDE = (2, 4, 8, 16)
@@ -56,7 +74,58 @@ def overlapped(schedule: Schedule, chains: int = CHAINS) -> Schedule:
         outer = parent(schedule.tree, inner)
         if isinstance(outer, Band) and recurs(schedule.nest, schedule.tree, inner.name):
             schedule = _beside(schedule, outer.name, inner.name, chains) or schedule
+    for line in bands(schedule.tree):
+        recurring = _recurring(schedule, line)
+        if recurring and not _is_crowded(schedule, line, LANES * chains):
+            schedule = _lines_beside(schedule, line, recurring, LANES * chains) or schedule
     return schedule
+
+
+def _recurring(schedule: Schedule, line: Band) -> tuple[Band, ...]:
+    """The recurrences in a loop's body if that is a sequence of statements and innermost loops."""
+    nest, tree, body = schedule.nest, schedule.tree, line.body
+    if not isinstance(body, Sequence) or not all(isinstance(part, Leaf) or _is_innermost(part) for part in parts(body)):
+        return ()
+    loops = (part for part in parts(body) if isinstance(part, Band))
+    return tuple(loop for loop in loops if recurs(nest, tree, loop.name))
+
+
+def _is_innermost(node: Node) -> bool:
+    return isinstance(node, Band) and not bands(node.body)
+
+
+def _is_crowded(schedule: Schedule, line: Band, count: int) -> bool:
+    """Whether elements of `count` neighbouring lines may lie at the same place of different pages.
+
+    A core that loads one while it stores the other takes them for the same element, and waits.
+    """
+    found = paths(schedule.tree)
+    for name in statements(line):
+        statement = schedule.nest.statement(name)
+        iterator = moved_iterator(statement, found[name], line.name)
+        if iterator is None or any(_places(schedule.nest, a, iterator) < count for a in accesses(statement)):
+            return True
+    return False
+
+
+def _places(nest: Nest, access: Load, iterator: str) -> float:
+    """The places in a page that an access takes in turn as `iterator` grows; 0 if unknown, infinite if it stays."""
+    array = nest.array(access.array)
+    along = step(array, access, iterator).number
+    if along is None:
+        return 0
+    return PAGE // gcd(along * array.dtype.size, PAGE) if along else inf
+
+
+def _lines_beside(schedule: Schedule, line: Band, recurring: tuple[Band, ...], chains: int) -> Schedule | None:
+    """Blocks of lines, in which each recurrence runs in all lines at once; None if the lines depend on one another."""
+    blocked = attempt(schedule, [Split(((line.name, chains),)), Distribute(line.name)])
+    if blocked is None:
+        return None
+    inside = (part for part in parts(find_loop(blocked.tree, f"{line.name}_tile").body) if isinstance(part, Band))
+    loops = {statements(loop): loop.name for loop in recurring}
+    lanes = ((lane.name, loops[statements(lane)]) for lane in inside if statements(lane) in loops)
+    return attempt(blocked, [step for lane, loop in lanes for step in (Interchange(lane, loop), Vectorize(lane))])
 
 
 def _beside(schedule: Schedule, outer: str, inner: str, chains: int) -> Schedule | None:

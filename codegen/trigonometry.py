@@ -1,0 +1,95 @@
+"""sin and cos as C functions: C's library has those of all numbers, and compilers vectorise those of near ones.
+
+`near_sin` and `near_cos` take numbers below FAR; errors are below 1.5 (f32) and 1.1 (f64) units in the last place.
+They subtract from x the nearest multiple of pi/2 (Cody and Waite, Software Manual for the Elementary Functions, 1980),
+whose first parts have so few bits that their products with the multiple's number are exact. What is left, r, needs two
+numbers in f64, where x may be almost a multiple; f32 is computed in f64 until then. sin r is r + r z s(z) and cos r is
+1 - z/2 + z^2 c(z), with z = r^2 and polynomials s and c that interpolate, with errors of 1.3e-8 and 7.7e-10 (f32), and
+1.9e-17 and 8.9e-19 (f64). The last bits of the multiple's number say which of them it is, and its sign.
+
+Larger numbers need some hundred digits of pi, which no vector should wait for: see `codegen.near`.
+"""
+
+from __future__ import annotations
+
+from codegen.expr import PERIODIC
+from codegen.macros import WRAPS
+from codegen.polynomials import horner
+from microkernels.dtypes import DType, f32, f64
+
+FAR = 1e6
+"""Numbers from here on, infinities and NaN are far."""
+QUARTERS = (1.5707963267341256, 6.077100506303966e-11, 2.0222662487959506e-21)
+"""pi/2 in three parts, of which the first two have 33 bits."""
+SINE = {
+    f32: (-0.1666666466231438, 0.008332748270629749, -0.00019587890880412386),
+    f64: (
+        -0.16666666666666666,
+        0.008333333333330948,
+        -0.00019841269836758574,
+        2.755731610255244e-06,
+        -2.5051131845003624e-08,
+        1.5918129294866608e-10,
+    ),
+}
+"""The coefficients of s, the lowest first."""
+COSINE = {
+    f32: (0.04166666465950221, -0.0013888303035894866, 2.4547942085071572e-05),
+    f64: (
+        0.041666666666666664,
+        -0.0013888888888887398,
+        2.480158729876569e-05,
+        -2.7557317271729793e-07,
+        2.08761462684032e-09,
+        -1.1382632425521717e-11,
+    ),
+}
+"""Those of c."""
+
+
+def functions() -> dict[str, str]:
+    """The C functions by name."""
+    near = {f"near_{name}_{k.name}": _near(name, k) for k in (f32, f64) for name in sorted(PERIODIC)}
+    return near | {f"far_{k.name}": _far(k) for k in (f32, f64)}
+
+
+def _far(dtype: DType) -> str:
+    size, end = ("fabsf", "f") if dtype == f32 else ("fabs", "")
+    return f"static inline int far_{dtype.name}({dtype.c_name} x) {{ return !({size}(x) < {FAR!r}{end}); }}"
+
+
+def _near(name: str, dtype: DType) -> str:
+    """For sin, x is replaced by its size, and its sign is put back: a function that is odd to the last bit.
+
+    The quadrant is chosen by its bits: not every instruction set compares integers of 64 bits. What is added to the sum
+    makes a cosine of the next quadrant's sine, or is a whole period; `codegen.elementary` says why it is never 0.
+    """
+    c, bits = dtype.c_name, f"uint{8 * dtype.size}_t"
+    of, back, top = f"bits_of_{dtype.name}", f"of_bits_{dtype.name}", 8 * dtype.size - 1
+    is_sine = name == "sin"
+    sign = f"    const {bits} sign = {of}(x) & (({bits})1 << {top});\n" * is_sine
+    size, added = (f"{back}({of}(x) ^ sign)", 4) if is_sine else ("x", 1)
+    return f"""{WRAPS} static inline {c} near_{name}_{dtype.name}({c} x)
+{{
+{sign}    const double size = {size};
+    const uint64_t sum = bits_of_f64(size * 0.6366197723675814 + 6755399441055744.0) + {added};
+    const double n = of_bits_f64(sum) - {6755399441055744.0 + added};
+{_rest(dtype)}
+    const {bits} number = {"(uint32_t)" * (dtype == f32)}sum, swap = 0 - (number & 1);
+    const {bits} chosen = ({of}(sine) & ~swap) | ({of}(cosine) & swap);
+    return {back}(chosen{" ^ sign" * is_sine} ^ ((number & 2) << {top - 1}));
+}}"""
+
+
+def _rest(dtype: DType) -> str:
+    """Lines that compute what is left after the multiples of pi/2, and its sine and cosine."""
+    first, second, third = QUARTERS
+    s, c = (horner([repr(a) + "f" * (dtype == f32) for a in found[dtype]]) for found in (SINE, COSINE))
+    if dtype == f32:
+        return f"""    const float r = (float)((size - n * {first!r}) - n * {second + third!r}), z = r * r;
+    const float sine = r + r * z * ({s}), cosine = 1.0f + z * (z * ({c}) - 0.5f);"""
+    return f"""    const double a = size - n * {first!r}, b = a - n * {second!r};
+    const double low = ((a - b) - n * {second!r}) - n * {third!r}, r = b + low, tail = (b - r) + low;
+    const double z = r * r, half = 0.5 * z, w = 1.0 - half;
+    const double sine = r + (r * z * ({s}) + tail * w);
+    const double cosine = w + (((1.0 - w) - half) + (z * z * ({c}) - r * tail));"""
