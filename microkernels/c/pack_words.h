@@ -7,6 +7,8 @@ enum { BITS_T = (int)(8 * sizeof(T) / STEPS) };
 typedef E panel_T __attribute__((vector_size(sizeof(vec_T))));
 typedef S along_T __attribute__((vector_size(LANES_T * STEPS * sizeof(S))));
 typedef S few_T __attribute__((vector_size(LANES_T * sizeof(S))));
+typedef int16_t row_T __attribute__((vector_size(LANES_T * 2)));
+typedef uint16_t halves_T __attribute__((vector_size(LANES_T * 2)));
 typedef uint32_t bits_T __attribute__((vector_size(LANES_T * 4)));
 
 /* A word of up to STEPS steps. */
@@ -22,17 +24,27 @@ INLINE T word_T(const S *p, int64_t s0, int64_t steps)
     return x;
 }
 
+/* One step of neighbouring lanes, each with 16 bits: compilers know how to widen by two, and take lanes apart to widen by
+   four. */
+INLINE halves_T step_T(const S *p, int there)
+{
+    few_T x = {0};
+    if (there)
+        __builtin_memcpy(&x, p, sizeof x);
+    return (halves_T)__builtin_convertvector(x, row_T);
+}
+
 /* Words of neighbouring lanes, which are contiguous. */
 INLINE vec_T words_across_T(const S *p, int64_t s0, int64_t steps)
 {
     bits_T words = {0};
     words ^= FLIP;
     UNROLL
-    for (int64_t i = 0; i < STEPS; i++) {
-        few_T x = {0};
-        if (i < steps)
-            __builtin_memcpy(&x, p + i * s0, sizeof x);
-        words ^= (__builtin_convertvector(x, bits_T) & MASK_E) << i * BITS_T;
+    for (int64_t i = 0; i < 2; i++) {
+        halves_T x = step_T(p + i * (STEPS / 2) * s0, i * (STEPS / 2) < steps) & (uint16_t)MASK_E;
+        if (STEPS == 4)
+            x |= step_T(p + (2 * i + 1) * s0, 2 * i + 1 < steps) << 8;
+        words ^= __builtin_convertvector(x, bits_T) << 16 * i;
     }
     return (vec_T)words;
 }
