@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import prod
 
 import islpy as isl
 
@@ -12,10 +13,15 @@ from codegen.integer import Int
 from poly.analysis.contraction import Contraction, exchange, overlapping, recognise
 from poly.ir.instances import coordinate
 from poly.ir.layout import step
-from poly.ir.nest import Nest, Statement
+from poly.ir.nest import Array, Nest, Statement
 
 ASSUMED = 1024
 """The extent that the model assumes for a loop whose size is symbolic."""
+
+
+def expected_bytes(array: Array) -> int:
+    """The bytes of an array, with open sizes at assumed values."""
+    return prod(n.constant if not n.terms else ASSUMED for n in array.shape) * array.dtype.size
 
 
 @dataclass(frozen=True)

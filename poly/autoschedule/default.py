@@ -27,7 +27,7 @@ from poly.autoschedule.rules.lanes import in_lanes
 from poly.autoschedule.rules.microkernels import contracted, with_other_loops
 from poly.autoschedule.rules.orders import usual_order
 from poly.autoschedule.rules.register_tiles import register_tiles
-from poly.autoschedule.rules.row_blocks import row_blocked
+from poly.autoschedule.rules.row_blocks import passes_locals, row_blocked
 from poly.autoschedule.rules.sharing import starts_inside, unshared, usual_sharing
 from poly.autoschedule.rules.solves import usual_solve
 from poly.autoschedule.rules.time_tiles import usual_time_tiles
@@ -75,7 +75,7 @@ def _chosen(nest: Nest, target: Target) -> Form:
     if not made.steps:
         return usual_loops(nest, target)
     kernels, expected = Form.fixed(KERNELS, made), expectation(made, target)
-    blocked = _in_row_blocks(nest, target)
+    blocked = _in_row_blocks(nest, target) if passes_locals(made) else None
     if blocked is not None and expectation(blocked, target).seconds <= expected.seconds * NEARLY:
         return Form.fixed(ROW_BLOCKS, blocked)
     if expected.seconds <= PLAIN_STEP * expected.least / target.threads:

@@ -20,8 +20,8 @@ from microkernels.kernel import LEVELS
 from poly.analysis.contraction import Contraction, exchange, formed
 from poly.ir.coordinates import Coordinates
 from poly.ir.instances import Instances
-from poly.ir.layout import offset, strides
-from poly.ir.nest import Array, Nest, Statement
+from poly.ir.layout import strides
+from poly.ir.nest import Nest, Statement
 from poly.ir.tree import Band, Micro, walk
 from poly.ir.tree import Node as TreeNode
 from poly.lowering.ctext import value
@@ -133,7 +133,7 @@ class Operand:
 
 @dataclass(frozen=True)
 class MemoryPart:
-    """The part of an array that has memory while the `depth` outer loops are fixed: a box with the array's strides.
+    """The part of an array that has memory while the `depth` outer loops are fixed: a box in row-major order.
 
     `starts` has its first index in each dimension, as a function of these loops, or None for 0.
     """
@@ -142,11 +142,16 @@ class MemoryPart:
     starts: tuple[isl.PwAff | None, ...]
     extents: tuple[Int, ...]
 
-    def moved(self, op: Operand, array: Array, loops: Sequence[str]) -> Operand:
-        """An operand in this memory; `loops` are the names of the loops around."""
+    @property
+    def strides(self) -> tuple[Int, ...]:
+        """The strides of each dimension, in elements."""
+        return tuple(product(self.extents[at + 1 :]) for at in range(len(self.extents)))
+
+    def moved(self, op: Operand, loops: Sequence[str]) -> Operand:
+        """An operand whose offset has these strides, in this memory; `loops` are the names of the loops around."""
         names = loops[: self.depth]
         starts = [value(start, names) if start is not None else Linear() for start in self.starts]
-        first = sum((s * stride for s, stride in zip(starts, strides(array), strict=True)), start=Linear())
+        first = sum((s * stride for s, stride in zip(starts, self.strides, strict=True)), start=Linear())
         places = ((index - s, n) for (index, _), s, n in zip(op.places, starts, self.extents, strict=True))
         return replace(op, offset=op.offset - first, places=tuple(places))
 
@@ -163,13 +168,13 @@ def operand(
     array = nest.array(access.array)
     sizes = {size: c_name(size) for size in (*nest.sizes, *filter(str.isidentifier, map(str, array.strides or ())))}
     names = {size: Linear.name(name) for size, name in sizes.items()}
-    indices = (index.substitute(coordinates.iterators).substitute(names) for index in access.indices)
+    indices = [index.substitute(coordinates.iterators).substitute(names) for index in access.indices]
     places = tuple(zip(indices, array.shape, strict=True))
-    found = Operand(
-        c_name(array.name), offset(array, access, coordinates.iterators).renamed(sizes), coordinates, places
-    )
     part = parts.get(array.name)
-    return part.moved(found, array, [name for name, _ in loops]) if part else found
+    apart = part.strides if part else [stride.renamed(sizes) for stride in strides(array)]
+    offset = sum((stride * index for stride, index in zip(apart, indices, strict=True)), start=Linear())
+    found = Operand(c_name(array.name), offset, coordinates, places)
+    return part.moved(found, [name for name, _ in loops]) if part else found
 
 
 def absorbed(nest: Nest, micro: Micro) -> Contraction:

@@ -46,7 +46,7 @@ from poly.ir.strides import accesses
 from poly.ir.tree import Band, Copy, Micro, Node, bands, mapped, walk
 from poly.ir.work_groups import width
 from poly.lowering import box
-from poly.lowering.calls import MemoryPart
+from poly.lowering.calls import MemoryPart, involves
 from poly.lowering.iterators import extended, on_all_extended
 from poly.lowering.mapping.partials import Shared
 
@@ -108,7 +108,7 @@ class Stored:
 
     @property
     def part(self) -> MemoryPart:
-        """The same for microkernels, which go on using the array's own strides."""
+        """The same for microkernels."""
         sides = [side for side in self.sides if side is not None]
         return MemoryPart(len(self.above), tuple(side.start for side in sides), self.extents)
 
@@ -193,7 +193,7 @@ class _Places:
         within = tuple(takewhile(lambda band: _delays(flows, band) == (0, 0), around))
         if self._beside_kernels(array.name):
             above = tuple(takewhile(lambda band: not band.vectorize, within))
-            return None if self.items > 1 else _part(array, uses, above)
+            return None if self.items > 1 else _part(array, uses, above, self._has_own_strides(array))
         sides = _sides(array, uses, within)
         if sides is None:
             return None
@@ -227,6 +227,21 @@ class _Places:
         accessed = {load.array for micro in micros for load in accesses(self.nest.statement(micro))}
         return name in accessed or any(isinstance(node, Copy) and node.array == name for node in walk(self.tree))
 
+    def _has_own_strides(self, array: Array) -> bool:
+        """Whether microkernels only write a local, and none takes two of its dimensions as one."""
+        for node in walk(self.tree):
+            if isinstance(node, Copy) and node.array == array.name:
+                return False
+            if not isinstance(node, Micro):
+                continue
+            statement = self.nest.statement(node.statement)
+            own = [load for load in accesses(statement) if load.array == array.name]
+            if any(load != statement.target for load in own):
+                return False
+            if own and any(_dimensions(statement, band) > 1 for band in (node.rows, node.columns) if band):
+                return False
+        return True
+
     def _flows(self, name: str, uses: Sequence[_Use]) -> list[isl.Map]:
         """The flow of values through a local, from writes to reads; of a temporary, all pairs of a write and a read."""
         if name not in self.temporaries:
@@ -244,21 +259,30 @@ class _Places:
         return place.bytes is not None and place.bytes <= VARIABLE_BYTES
 
 
-def _part(array: Array, uses: Sequence[_Use], above: Sequence[Band]) -> Stored | None:
-    """The part of a local that an iteration of loops accesses, with the strides of the whole; None if that is no less.
+def _part(array: Array, uses: Sequence[_Use], above: Sequence[Band], own_strides: bool) -> Stored | None:
+    """The part of a local that an iteration of loops accesses; None if that is no less.
 
-    In one dimension the part is a range of indices, in those before it a single index, in those behind it all.
+    If it may not have strides of its own, it is a range of indices in one dimension, a single index in those before it,
+    and all in those behind it.
     """
     accessed = _accessed(uses, above)
     if accessed.is_empty():
         return None
     found = [box.side(_along(accessed, d), 0) for d in range(len(array.shape))]
-    single = len([*takewhile(lambda side: side[1].number == 1, found)])
+    single = len(found) if own_strides else len([*takewhile(lambda side: side[1].number == 1, found)])
     starts = (start if at <= single else None for at, (start, _) in enumerate(found))
     counts = (found[at][1] if at <= single else in_c(extent) for at, extent in enumerate(array.shape))
     sides = tuple(Side(count, start) for count, start in zip(counts, starts, strict=True))
     less = any(side.extent != in_c(extent) for side, extent in zip(sides, array.shape, strict=True))
     return Stored(array, tuple(above), sides, beside_kernels=True) if less else None
+
+
+def _dimensions(statement: Statement, band: Band) -> int:
+    """The number of dimensions of a statement's target along which a loop moves."""
+    moved = {
+        name for name in statement.iterators if involves(statement, band.function(statement.name), frozenset({name}))
+    }
+    return sum(bool(moved & index.names) for index in statement.target.indices)
 
 
 def _loops_around(uses: Sequence[_Use]) -> tuple[Band, ...]:

@@ -15,7 +15,7 @@ M = 300
 
 
 @poly.nest
-def layer(A: f32[M, M], B: f32[M, M], bias: f32[M], R: f32[M, M], C: f32[M, M]):
+def layer(A: f32[M, M], B: f32[M, M], bias: f32[M], R: f32[M, M], C: f32[M, M], D: f32[M, M]):
     for i in range(M):
         for j in range(M):
             C[i, j] = 0.0
@@ -23,13 +23,13 @@ def layer(A: f32[M, M], B: f32[M, M], bias: f32[M], R: f32[M, M], C: f32[M, M]):
                 C[i, j] += A[i, k] * B[k, j]
     for i in range(M):
         for j in range(M):
-            C[i, j] += bias[j]
+            D[i, j] = C[M - 1 - i, j] + bias[j]
     for j in range(M):
         for i in range(M):
-            C[i, j] = C[i, j] / (1.0 + C[i, j] * C[i, j])
+            D[i, j] = D[i, j] / (1.0 + D[i, j] * D[i, j])
     for i in range(M):
         for j in range(M):
-            R[i, j] += C[i, j]
+            R[i, j] += D[i, j]
 
 
 def parts(threads: int) -> list[Node]:

@@ -8,7 +8,7 @@ for i: for j:                         for i: for j:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from poly.analysis.contraction import recognised
 from poly.autoschedule.rules.attempt import attempt
@@ -22,11 +22,20 @@ from poly.schedules.steps import Distribute, Step
 StepsOf = Callable[[Statement, Mapping[str, str]], list[Step] | None]
 """Makes the steps for a contraction, given its loops by iterator; None if there are none."""
 
+WithSteps = Callable[[Schedule, Statement, Mapping[str, str], Sequence[Step]], Schedule | None]
+"""Takes a contraction's steps in the schedule in which it has its own loops; None if that is illegal."""
+
 MadeWith = Callable[[Callable[[Mapping[str, str]], list[Step]]], Schedule | None]
 """Makes a nest's schedule in which one contraction gets the steps that a function returns for its loops."""
 
 
-def each_contraction(nest: Nest, steps_of: StepsOf) -> Schedule:
+def _with_steps(
+    base: Schedule, statement: Statement, loops: Mapping[str, str], steps: Sequence[Step]
+) -> Schedule | None:
+    return attempt(base, steps)
+
+
+def each_contraction(nest: Nest, steps_of: StepsOf, with_steps: WithSteps = _with_steps) -> Schedule:
     """The loops as written, plus the steps of each contraction for which they are legal."""
     made = schedule(nest)
     for statement in nest.statements:
@@ -34,7 +43,7 @@ def each_contraction(nest: Nest, steps_of: StepsOf) -> Schedule:
         if alone is not None:
             base, loops = alone
             steps = steps_of(statement, loops)
-            made = (attempt(base, steps) if steps else None) or made
+            made = (with_steps(base, statement, loops, steps) if steps else None) or made
     return made
 
 
@@ -52,14 +61,14 @@ def isolation(made: Schedule, statement: Statement) -> tuple[Schedule, dict[str,
     found = recognised(made.nest, statement)
     if isinstance(found, str):
         return found
-    alone = _distributed(made, statement)
+    alone = distributed(made, statement)
     if alone is None:
         return "dependences keep it in one loop with other statements"
-    loops = _loops(alone, statement)
+    loops = loops_by_iterator(alone, statement)
     return "a loop around it counts something else than one of its indices" if loops is None else (alone, loops)
 
 
-def _distributed(made: Schedule, statement: Statement) -> Schedule | None:
+def distributed(made: Schedule, statement: Statement) -> Schedule | None:
     """The schedule in which a statement has its own loops; None if the dependences forbid it."""
     alone: Schedule | None = made
     while alone is not None:
@@ -72,7 +81,7 @@ def _distributed(made: Schedule, statement: Statement) -> Schedule | None:
     return None
 
 
-def _loops(made: Schedule, statement: Statement) -> dict[str, str] | None:
+def loops_by_iterator(made: Schedule, statement: Statement) -> dict[str, str] | None:
     """The names of the loops that count the statement's iterators, outermost first.
 
     None if a loop counts something else.

@@ -9,6 +9,7 @@ over a slanted domain    triangles.py: as over a box, of which a part is stored
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from math import prod
 
 from microkernels.catalogue import sums
@@ -20,6 +21,7 @@ from poly.autoschedule.rules.attempt import attempt
 from poly.autoschedule.rules.blocks import blocked
 from poly.autoschedule.rules.contiguous import contiguous
 from poly.autoschedule.rules.contraction import Outline, Tilings, outlined, planned_steps
+from poly.autoschedule.rules.epilogues import with_epilogues
 from poly.autoschedule.rules.form import Form
 from poly.autoschedule.rules.fusion import fused
 from poly.autoschedule.rules.grain import in_groups
@@ -55,7 +57,7 @@ def contracted(nest: Nest, target: Target, choices: Mapping[str, Choice] | None 
 
 
 def _contracted(nest: Nest, target: Target, steps_of: StepsOf) -> Schedule:
-    made = each_contraction(nest, steps_of)
+    made = each_contraction(nest, steps_of, partial(with_epilogues, near=target.caches.l2))
     return with_other_loops(made, target) if made.steps else made
 
 

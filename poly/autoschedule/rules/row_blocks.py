@@ -20,7 +20,7 @@ from math import ceil, lcm, prod
 
 from microkernels.kernel import OuterProduct
 from microkernels.opencl_isa import DeviceISA
-from poly.analysis.roles import ASSUMED, Roles, enclosing_roles, roles
+from poly.analysis.roles import Roles, enclosing_roles, expected_bytes, roles
 from poly.autoschedule.rules.attempt import attempt
 from poly.autoschedule.rules.contraction import Outline, Planner, Tilings, outlined
 from poly.autoschedule.rules.isolation import isolated
@@ -64,12 +64,18 @@ class RowProduct:
         return iterator if iterator in {axis.iterator for axis in self.roles.rows} else None
 
 
+def passes_locals(made: Schedule) -> bool:
+    """Whether loops of a schedule pass a local on to others."""
+    members = [frozenset(statements(part)) for part in parts(made.tree)]
+    return any(array.kind == "local" and _is_passed(made.nest, array, members) for array in made.nest.arrays)
+
+
 def row_blocked(nest: Nest, target: Target) -> Schedule | None:
     """The schedule in blocks of rows, without lanes; None if no loops pass locals on to others that share their rows.
 
     None also if these locals stay in the cache anyway.
     """
-    if isinstance(target.isa, DeviceISA) or not any(array.kind == "local" for array in nest.arrays):
+    if isinstance(target.isa, DeviceISA):
         return None
     base, products = _distributed(nest, target)
     for run in islice(_runs(parts(base.tree)), TRIED) if products else ():
@@ -158,7 +164,9 @@ def _block(nest: Nest, run: Sequence[Band], one: RowProduct, target: Target) -> 
     It has as many rows as fill half of L2, but no fewer than a block of a library: each reads all of the right operand.
     """
     members = [frozenset(statements(band)) for band in run]
-    passed = sum(_bytes(array) for array in nest.arrays if array.kind == "local" and _is_passed(nest, array, members))
+    passed = sum(
+        expected_bytes(array) for array in nest.arrays if array.kind == "local" and _is_passed(nest, array, members)
+    )
     axes = {axis.iterator: axis for axis in (*one.roles.batch, *one.roles.rows)}
     counted = [*one.loops][: one.outside + 1]
     rows, room = axes[counted[-1]].guess, target.caches.l2 * FULL / 2
@@ -167,10 +175,6 @@ def _block(nest: Nest, run: Sequence[Band], one: RowProduct, target: Target) -> 
         return None
     blocks = round(rows / max(LEAST, room / a_row) / target.threads) * target.threads
     return ceil(rows / blocks) if blocks > 1 else None
-
-
-def _bytes(array: Array) -> int:
-    return prod(n.constant if not n.terms else ASSUMED for n in array.shape) * array.dtype.size
 
 
 def _is_passed(nest: Nest, array: Array, members: Sequence[frozenset[str]]) -> bool:
