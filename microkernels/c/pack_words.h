@@ -75,10 +75,29 @@ INLINE void pack_rows_T(T *dst, int64_t width, int64_t lanes, const S *src, int6
     }
 }
 
+/* A panel of at most half a vector: half as many rows are turned, and each vector then holds two words of each lane. What it
+   spills into the next row is written later. */
+INLINE void pack_half_T(T *dst, int64_t width, int64_t here, const S *const *from, int64_t k)
+{
+    enum { HALF = LANES_T / 2 };
+    vec_T x[LANES_T];
+    UNROLL
+    for (int64_t i = 0; i < HALF; i++)
+        x[i] = i < here ? words_along_T(from[i] + k) : zero_T();
+    transpose_T(x, HALF);
+    UNROLL
+    for (int64_t i = 0; i < HALF; i++) {
+        store_T(dst + 2 * i * width, x[i]);
+        if (width < HALF)
+            store_upper_T(dst + (2 * i + 1) * width, x[i]);
+    }
+}
+
 /* Lanes at a distance ls, or at offsets; where the steps are contiguous, blocks of words are turned in registers. */
 INLINE void pack_columns_T(T *dst, int64_t width, int64_t lanes, const S *src, int64_t ls, const int64_t *offsets,
                            int64_t K, int64_t s0, int64_t p0)
 {
+    const int64_t roomy = s0 == 1 && p0 == width && 2 * width <= LANES_T ? K / STEPS - spill_T(width) : 0;
     for (int64_t l = 0; l < width; l += LANES_T) {
         const int64_t here = least_T(lanes - l, LANES_T);
         const int64_t there = least_T(width - l, LANES_T);
@@ -86,6 +105,8 @@ INLINE void pack_columns_T(T *dst, int64_t width, int64_t lanes, const S *src, i
         for (int64_t i = 0; i < LANES_T; i++)
             from[i] = i < here ? src + (offsets ? offsets[l + i] : (l + i) * ls) : src;
         int64_t k = 0;
+        for (; roomy >= LANES_T && k + LANES_T * STEPS <= roomy * STEPS; k += LANES_T * STEPS)
+            pack_half_T(dst + k / STEPS * width, width, here, from, k);
         for (; s0 == 1 && k + LANES_T * STEPS <= K; k += LANES_T * STEPS) {
             vec_T x[LANES_T];
             UNROLL
