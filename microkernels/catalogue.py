@@ -282,13 +282,13 @@ def pack_source(isa: ISA, dtype: DType, to: Space = "global", elements: Elements
     those of the array and of the panel, where they are not of the type itself: `pack_f32_avx512_bf16` converts,
     `pack_i32_avx512_i16x2_i8` makes words.
     """
-    layer = vector_layer(isa, dtype) + multiply_adds(isa, dtype, elements.dot)
-    if elements.words:  # pack.h transposes
+    layer = vector_layer(isa, dtype) + multiply_adds(isa, dtype, elements.dot) + part("turn", isa, dtype)
+    if elements.words:  # pack.h says how far a store may spill
         return layer + part("pack", isa, dtype) + part("pack_words", isa, dtype, elements=elements)
     converted = conversion(isa, dtype, elements.source) if elements.source else ""
     return layer + converted + part("pack", isa, dtype, (to,), elements)
 
 
 def scatter_source(isa: ISA, dtype: DType) -> str:
-    """C text that defines `store_run_f32_avx512`, for results that are contiguous only in runs."""
-    return vector_layer(isa, dtype) + part("scatter", isa, dtype)
+    """C text that defines `store_run_f32_avx512` and `store_apart_…`, for results in runs, or at one distance."""
+    return vector_layer(isa, dtype) + part("turn", isa, dtype) + part("scatter", isa, dtype)

@@ -244,7 +244,8 @@ def part(name: str, isa: ISA, dtype: DType, spaces: tuple[Space, ...] = (), elem
 
 def conversion(isa: ISA, dtype: DType, source: DType) -> str:
     """Vectors of `dtype` from elements of the type `source`."""
-    name, elements = f"convert_{source.name}" if source in (f16, bf16) else "convert", Elements(source)
+    kind = f"_{source.name}" if source in (f16, bf16) else "_narrow" if source.size <= 2 else ""
+    name, elements = f"convert{kind}", Elements(source)
     return part(name, isa, dtype, elements=elements) + part("convert_tail", isa, dtype, elements=elements)
 
 

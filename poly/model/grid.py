@@ -182,7 +182,7 @@ class Grid:
     @cached_property
     def _usual(self) -> OuterProduct:
         """The register tile that suits the extents best."""
-        return tile_shape(self.work.m, self.work.n, self.work.isa, self.work.dtype, self.work.dot)
+        return tile_shape(self.work.m, self.work.n, self.work.isa, self.work.dtype, dot=self.work.dot)
 
     @staticmethod
     def _open(axes: Sequence[Axis]) -> bool:

@@ -87,7 +87,7 @@ class Tilings:
         What a copy costs is much the same on every CPU; what it saves is hard to foresee.
         """
         work, parallel = self.outline.work, self.usual.parallel
-        kernel = tile_shape(work.m, work.n, work.isa, work.dtype, work.dot)
+        kernel = tile_shape(work.m, work.n, work.isa, work.dtype, dot=work.dot)
         for number, kind in enumerate(kinds):
             whole = kind.pack_left and kind.pack_right and not kind.panel_by_panel
             at = structures[number].nearest({**LIBRARY, "rows": kernel.rows, "vectors": kernel.vectors})
