@@ -4,6 +4,8 @@ over a box               contraction.py: tiles, copies and an outer product, cho
 without rows             matrix_vector.py: a kernel that streams the matrix
 over boxes               non_rectangular.py: an outer product over the loops that form a box once the others are fixed
 over a slanted domain    triangles.py: as over a box, of which a part is stored
+
+What follows the first of these runs on its register tiles where that is legal: epilogues.py.
 """
 
 from __future__ import annotations
