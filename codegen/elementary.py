@@ -40,7 +40,8 @@ class Constants:
     `exp` are q's coefficients, the lowest first, evaluated in groups of `group`; `ln2` is split in two. Below `lowest`,
     exp is 0, above `highest` infinity; above `flat`, tanh is 1. `tanh` are the two polynomials of its fraction, `above`
     and `below` in `x - x*z*above/below`. `mantissa` bits follow an exponent that is stored with `bias` added. `log` are
-    q's coefficients, `erf` p's and `tail` t's; erf is 1 above `whole`. `root` are the bits of sqrt(1/2).
+    q's coefficients, `erf` p's and `tail` t's; erf is 1 above `whole`, and `centre` is for f64. `root` are the bits of
+    sqrt(1/2).
     """
 
     dtype: DType
@@ -109,15 +110,16 @@ CONSTANTS = (
             7.875875062685488e-05,
         ),
         tail=(
-            0.25539567631050575,
-            -0.4271859897684867,
-            0.2416582015255602,
-            -0.07896830612793473,
-            0.0037323717589395444,
-            0.006811140131085635,
-            -0.0008379754387023135,
+            1.1289572433855557,
+            0.6339714475892645,
+            0.10809191262559006,
+            -0.02530860119477926,
+            0.004373922624821658,
+            -0.0005157455638198312,
+            3.65930118204377e-05,
+            -1.1660325004599574e-06,
         ),
-        centre=2.0,
+        centre=0.0,
         whole=4.0,
     ),
     Constants(
@@ -282,16 +284,31 @@ def _log(k: Constants) -> str:
 
 
 def _erf(k: Constants) -> str:
+    lines, high = _tail_f32(k) if k.dtype == f32 else _tail_f64(k)
+    whole = f"size > {k.number(k.whole)} ? {k.number(1)} : " * (k.dtype != f32)
     return f"""{WRAPS} static inline {k.c} erf_{k.name}({k.c} x)
 {{
     const {k.bits} sign = bits_of_{k.name}(x) & (({k.bits})1 << {8 * k.dtype.size - 1});
     const {k.c} size = of_bits_{k.name}(bits_of_{k.name}(x) ^ sign), z = size * size;
-    const {k.c} v = (size - {k.number(k.centre)}) / (size + {k.number(2)});
-    const {k.c} tail = {k.polynomial(k.tail, "v")};
-    const {k.c} low = size * ({k.polynomial(k.erf)}) + size, high = {k.number(1)} - exp_{k.name}(-z) * tail;
-    const {k.c} value = size < {k.number(1)} ? low : high;
-    return of_bits_{k.name}(bits_of_{k.name}(size > {k.number(k.whole)} ? {k.number(1)} : value) | sign);
+{lines}
+    const {k.c} low = size * ({k.polynomial(k.erf)}) + size;
+    const {k.c} value = size < {k.number(1)} ? low : {high};
+    return of_bits_{k.name}(bits_of_{k.name}({whole}value) | sign);
 }}"""
+
+
+def _tail_f32(k: Constants) -> tuple[str, str]:
+    """Lines for erf beyond 1, and its text. At `whole` it has rounded to 1, and the power is still a normal number."""
+    lines = f"""    const {k.c} t = size > {k.number(k.whole)} ? {k.number(k.whole)} : size;
+    const {k.c} g = -t * ({k.polynomial(k.tail, "t")});
+{_reduced(k, "g", 1)}"""
+    return lines, f"{k.number(1)} - power_{k.name}(r) * of_bits_{k.name}(sum << {k.mantissa})"
+
+
+def _tail_f64(k: Constants) -> tuple[str, str]:
+    lines = f"""    const {k.c} v = (size - {k.number(k.centre)}) / (size + {k.number(2)});
+    const {k.c} tail = {k.polynomial(k.tail, "v")};"""
+    return lines, f"{k.number(1)} - exp_{k.name}(-z) * tail"
 
 
 def _reduced(k: Constants, x: str, biases: int) -> str:

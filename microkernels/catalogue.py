@@ -268,9 +268,9 @@ def pack_source(isa: ISA, dtype: DType, to: Space = "global", source: DType | No
     type of the array if it is not that of the panel: `pack_f32_avx512_bf16`.
     """
     converted = conversion(isa, dtype, source) if source else ""
-    return vector_layer(isa, dtype) + converted + part("pack", isa, dtype, (to,), source)
+    return vector_layer(isa, dtype) + converted + part("turn", isa, dtype) + part("pack", isa, dtype, (to,), source)
 
 
 def scatter_source(isa: ISA, dtype: DType) -> str:
-    """C text that defines `store_run_f32_avx512`, for results that are contiguous only in runs."""
-    return vector_layer(isa, dtype) + part("scatter", isa, dtype)
+    """C text that defines `store_run_f32_avx512` and `store_apart_…`, for results in runs, or at one distance."""
+    return vector_layer(isa, dtype) + part("turn", isa, dtype) + part("scatter", isa, dtype)

@@ -7,9 +7,11 @@ import functools
 from benchmarks.arrays import Array
 from benchmarks.case import Problem
 from benchmarks.contender import Contender, NotInstalled
+from benchmarks.peers import layers
 from benchmarks.peers.package import Packaged
 from benchmarks.peers.torch_peer import PACKAGE, convolution_result, found, image_tensor, loaded, onednn_kernels
 from benchmarks.problems.convolution import Convolution
+from benchmarks.problems.layer import Layer
 from benchmarks.problems.matmul import Matmul
 from poly.timing.benchmark import python_timed
 
@@ -52,4 +54,10 @@ class OneDnn(Packaged):
                 result = convolution_result(problem, arrays, convolve)
                 config = f"{CONFIG}, {onednn_kernels(convolve)}"
                 return Contender(self.name, version, config, python_timed(convolve), result, False)
+            case Layer():
+                layer = layers.by_onednn(torch, problem, arrays)
+                if layer is not None:
+                    config = f"{CONFIG}, {onednn_kernels(layer)}"
+                    added = layers.result(problem, arrays, layer)
+                    return Contender(self.name, version, config, python_timed(layer), added, False)
         return None

@@ -13,12 +13,14 @@ import numpy as np
 from benchmarks.arrays import Array
 from benchmarks.case import Problem
 from benchmarks.contender import Contender, NotInstalled
+from benchmarks.peers import layers
 from benchmarks.peers.package import Package, Packaged
 from benchmarks.peers.printed import printed
 from benchmarks.problems import fused
 from benchmarks.problems.contraction import ContractionProblem
 from benchmarks.problems.convolution import Convolution
 from benchmarks.problems.fused import FusedProblem
+from benchmarks.problems.layer import Layer
 from benchmarks.problems.matmul import Matmul
 from benchmarks.problems.reductions import ReductionProblem, by_torch
 from poly.timing.benchmark import python_timed
@@ -74,6 +76,12 @@ class Torch(Packaged):
                 config = f"conv2d, {layout_name}, {onednn_kernels(convolve)}"
                 result = convolution_result(problem, arrays, convolve)
                 return Contender(self.name, torch.__version__, config, python_timed(convolve), result, False)
+            case Layer():
+                layer = layers.by_torch(torch, problem, arrays)
+                layout_name = "channels_last" if problem.layout == "NHWC" else "contiguous"
+                config = f"{problem.part}, {layout_name}, {onednn_kernels(layer)}"
+                added = layers.result(problem, arrays, layer)
+                return Contender(self.name, torch.__version__, config, python_timed(layer), added, False)
             case ReductionProblem(name=name) | FusedProblem(name=name):
                 operands = [torch.from_numpy(x) for x in arrays[: problem.written[0]]]
                 known = fused.by_torch if isinstance(problem, FusedProblem) else by_torch

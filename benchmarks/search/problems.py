@@ -36,18 +36,7 @@ PRODUCTS = (
 )
 """Rows, columns, reduction."""
 
-LAYERS: Mapping[str, tuple[int, int, int, int, int, int]] = {
-    **conv2d.LAYERS,
-    "02": (64, 64, 56, 1, 1, 0),
-    "04": (256, 64, 56, 1, 1, 0),
-    "06": (256, 128, 56, 1, 2, 0),
-    "09": (512, 128, 28, 1, 1, 0),
-    "10": (512, 1024, 28, 1, 2, 0),
-    "11": (512, 256, 28, 1, 2, 0),
-    "13": (256, 1024, 14, 1, 1, 0),
-    "16": (1024, 512, 14, 1, 2, 0),
-    "18": (512, 2048, 7, 1, 1, 0),
-}
+LAYERS: Mapping[str, tuple[int, int, int, int, int, int]] = conv2d.LAYERS
 """Layers by their number in ResNet-50: c, k, h, r, stride, pad."""
 
 SAMPLED_PRODUCTS = (

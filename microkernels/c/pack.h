@@ -49,24 +49,6 @@ INLINE void pack_rows_T(TO_SPACE T *dst, int64_t width, int64_t lanes, GLOBAL co
     }
 }
 
-/* Turn `rows` vectors in registers; each step zips the upper half of them with the lower. Afterwards the vectors, one behind
-   the other, hold all rows' first elements, all rows' second elements, and so on. */
-INLINE void transpose_T(vec_T *x, int64_t rows)
-{
-    UNROLL
-    for (int64_t step = 1; step < rows; step *= 2) {
-        vec_T y[LANES_T];
-        UNROLL
-        for (int64_t i = 0; i < rows / 2; i++) {
-            y[2 * i] = zip_low_T(x[i], x[i + rows / 2]);
-            y[2 * i + 1] = zip_high_T(x[i], x[i + rows / 2]);
-        }
-        UNROLL
-        for (int64_t i = 0; i < rows; i++)
-            x[i] = y[i];
-    }
-}
-
 /* k is contiguous in each lane: blocks of a vector of lanes by a vector of k are turned. `there` lanes of the panel are
    written, `here` of them from the source; `some` are the steps of k. Whole blocks have constants there. */
 INLINE void pack_block_T(TO_SPACE T *dst, int64_t pitch, int64_t there, int64_t here, GLOBAL const S *const *from,

@@ -1,11 +1,12 @@
 """Results that are contiguous only in runs: the kernel writes a tile on the stack, which is then stored run by run.
 
 columns c_d of C[a, c, d], 30 values of d           ->      runs of 30, at C[a, c_d/30, 0]
+columns k of Y[k, q]                                ->      single results, of which those of the rows q are neighbours
 """
 
 from __future__ import annotations
 
-from codegen.instructions import Call, Cell, Let, Pointer, Table, Write
+from codegen.instructions import Call, Cell, Let, Pointer, Table, Value, Write
 from codegen.integer import Int, Linear, Test, maximum, minimum, remainder
 from codegen.loop_ir import For, Node, below
 from microkernels.ctext import suffix
@@ -22,6 +23,8 @@ def scattered(
 ) -> list[Node]:
     """The loops that store the tile on the stack to the output, run by run."""
     columns, row = node.columns, node.rows.name if node.rows else ""
+    if run == 1 and all(output.is_linear(band.name) for band in (node.rows, columns) if band):
+        return [_one_by_one(node, kernel, isa, output, accumulate)]
     by_column = output.part(columns.name if columns else "")
     row_quotients, row_offset = moved(output, output.offset - by_column, row, "this_row")
     offset = Write(Cell("row_offset", Linear.name("row")), row_offset)
@@ -37,6 +40,19 @@ def scattered(
         each_row(below([along(node.rows, "row", "this_row"), *row_quotients], [offset])),
         _each_run(columns, run, column_quotients, [to, each_row(store)]),
     ]
+
+
+def _one_by_one(node: Micro, kernel: OuterProduct, isa: ISA, output: Operand, accumulate: Int | Test) -> Call:
+    """The call that stores the tile on the stack to elements that all have the same distance."""
+    down, across = (output.stride(band.name) if band else Linear() for band in (node.rows, node.columns))
+    where = (Pointer(output.array, output.offset), down, across)
+    tile: tuple[Value, ...] = (
+        Pointer("tile"),
+        Linear.of(kernel.columns),
+        Linear.name("tile_rows"),
+        Linear.name("tile_columns"),
+    )
+    return Call(f"store_apart_{suffix(isa, kernel.dtype)}", (*where, *tile, accumulate))
 
 
 def ragged(tile: KernelTile, kernel: OuterProduct, isa: ISA, first: Int, length: Int, accumulate: Int | Test) -> Node:

@@ -59,15 +59,18 @@ class Choice:
     """The role whose outermost loop is parallel: `batch`, `columns` or `rows`."""
 
 
-def tile_shape(m: int, n: int, isa: ISA, dtype: DType) -> OuterProduct:
-    """The register tile of least cost for m x n results, including partial tiles."""
+def tile_shape(m: int, n: int, isa: ISA, dtype: DType, by_row: float = 0.0) -> OuterProduct:
+    """The register tile of least cost for m x n results, including partial tiles.
+
+    `by_row` is what results cost beside their sums in a tile of a single row, relative to these; more rows share it.
+    """
     lanes = isa.lanes(dtype)
     best: tuple[float, OuterProduct] | None = None
     for vectors in range(1, min(4, ceil(n / lanes)) + 1):
         for rows in range(1, min(isa.registers - 1, m) + 1):
             if not fits(isa, rows, vectors):
                 break
-            cost = _tile_cost(m, n, rows, vectors, lanes)
+            cost = _tile_cost(m, n, rows, vectors, lanes) + by_row / min(rows, lanes)
             if best is None or cost < best[0]:
                 best = cost, gemm(isa, dtype, rows, vectors)
     assert best is not None, "one row of one vector always fits"

@@ -21,6 +21,7 @@ from benchmarks.peers.package import Package, Packaged, missing, notice
 from benchmarks.peers.printed import printed
 from benchmarks.problems.contraction import ContractionProblem
 from benchmarks.problems.convolution import Convolution
+from benchmarks.problems.layer import Layer
 from benchmarks.problems.loops import LoopsProblem
 from benchmarks.problems.matmul import Matmul
 from benchmarks.remote import Remote
@@ -40,6 +41,9 @@ PROBLEMS = [
     Convolution(3, 4, 8, 3, 1, 1, "NHWC"),
     Convolution(3, 4, 8, 3, 1, 1, "NCHW"),
     Convolution(3, 4, 9, 1, 2, 0, "NHWC"),
+    Layer(3, 4, 8, 3, 1, 1, "NHWC", 2),
+    Layer(3, 4, 8, 3, 2, 1, "NCHW", 2, "image"),
+    Layer(3, 4, 9, 1, 2, 0, "NHWC", 1, "weights"),
     LoopsProblem("jacobi_2d", (("N", 12), ("T", 3))),
     LoopsProblem("heat_3d", (("N", 8), ("T", 2))),
     LoopsProblem("seidel_2d", (("N", 12), ("T", 3))),

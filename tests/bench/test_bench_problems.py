@@ -12,11 +12,12 @@ from benchmarks.case import Case
 from benchmarks.problems.contraction import ContractionProblem
 from benchmarks.problems.convolution import Convolution
 from benchmarks.problems.fused import FusedProblem
+from benchmarks.problems.layer import Layer, Part
 from benchmarks.problems.loops import LoopsProblem
 from benchmarks.problems.matmul import Matmul
 from benchmarks.problems.reductions import ReductionProblem
 from benchmarks.runner import relative_error
-from benchmarks.workloads import WORKLOADS, fused_nests, nests, reduction_nests
+from benchmarks.workloads import WORKLOADS, fused_nests, layer_nests, nests, reduction_nests
 from benchmarks.workloads.einsum import CONTRACTIONS, contraction
 from microkernels.dtypes import DTYPES, f64
 from poly import einsum
@@ -50,6 +51,17 @@ def test_the_expected_result_is_that_of_the_loops(name: str, problem: Any, sizes
     untold = {size: value for size, value in sizes.items() if size == "T"}
     nests.make(name, f64).reference(*arrays, **untold)
     assert relative_error(arrays[problem.written[0]], expected) < 1e-13
+
+
+@pytest.mark.parametrize("part", ["results", "image", "weights"])
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+@pytest.mark.parametrize("shape", [(2, 3, 5, 3, 1, 1), (2, 3, 6, 3, 2, 1), (3, 2, 4, 1, 2, 0)])
+def test_the_expected_result_of_a_layer_is_that_of_its_loops(shape: tuple[int, ...], layout: str, part: Part) -> None:
+    layer = Layer(*shape, layout=layout, n=2, part=part)
+    arrays = layer.arrays(f64)
+    expected = layer.expected(arrays)
+    layer_nests.nest(layer, f64).reference(*arrays)
+    assert relative_error(arrays[2], expected) < 1e-13
 
 
 @pytest.mark.parametrize("name", reduction_nests.NESTS)

@@ -117,6 +117,21 @@ def erf_error(coefficients: Sequence[float]) -> float:
     return float(max(abs((1 + value(coefficients, z)) / (1 + erf_quotient(z)) - 1) for z in points))
 
 
+def exponent_quotient(x: Decimal) -> Decimal:
+    """-ln(1 - erf(x))/x."""
+    return -(1 - erf(x)).ln() / x
+
+
+def exponent_coefficients(terms: int, whole: float) -> tuple[float, ...]:
+    return tuple(map(float, interpolated(exponent_quotient, terms, Decimal(1), Decimal(whole))))
+
+
+def exponent_error(coefficients: Sequence[float], whole: float) -> float:
+    """The greatest error of e^-(x*t(x)) as 1 - erf(x), absolute."""
+    points = [1 + (Decimal(whole) - 1) * step / 60 for step in range(61)]
+    return float(max(abs((-x * value(coefficients, x)).exp() - (1 - erf(x))) for x in points))
+
+
 def tail_range(centre: float, flat: float) -> tuple[Decimal, Decimal]:
     """(x - centre)/(x + 2) at 1 and at `flat`."""
     return (1 - Decimal(centre)) / 3, (Decimal(flat) - Decimal(centre)) / (Decimal(flat) + 2)

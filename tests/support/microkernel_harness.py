@@ -317,6 +317,39 @@ static void climb_gemv(void)
 """
 
 SCATTER = r"""
+/* Tiles up to more than a vector each way, with results contiguous along the rows, or apart along both. */
+static void climb_apart(void)
+{
+    const int64_t most = LANES_T + 2, pitch = 2 * LANES_T;
+    for (int64_t rows = 1; rows <= most; rows++)
+        for (int64_t columns = 1; columns <= most; columns++)
+            for (int flags = 0; flags < 8; flags++) {
+                const int accumulate = flags / 4; /* each at both ends of the buffers */
+                const int64_t down = flags & 2 ? 1 : 3 * most, across = flags & 2 ? rows + 2 : 2;
+                fresh(&A, rows * pitch);
+                fresh(&C, (rows - 1) * down + (columns - 1) * across + 1);
+                for (int64_t i = 0; i < rows; i++)
+                    for (int64_t j = 0; j < columns; j++) {
+                        A.data[i * pitch + j] = random_T();
+                        if (accumulate)
+                            C.data[i * down + j * across] = random_T();
+                    }
+                remember(&C);
+                store_apart_T(C.data, down, across, A.data, pitch, rows, columns, accumulate);
+                checks++;
+                for (int64_t i = 0; i < rows; i++)
+                    for (int64_t j = 0; j < columns; j++) {
+                        const int64_t at = i * down + j * across;
+                        const T want = accumulate ? A.data[i * pitch + j] + C.before[at] : A.data[i * pitch + j];
+                        if (!(C.data[at] == want))
+                            fail("store_apart", rows, columns, i, j, C.data[at], want);
+                        C.data[at] = C.before[at];
+                    }
+                if (memcmp(C.data, C.before, C.count * sizeof(T)))
+                    fail("store_apart, gaps", rows, columns, 0, 0, 0, 0);
+            }
+}
+
 static void climb_scatter(void)
 {
     for (int64_t length = 1; length <= 40; length++)
@@ -338,6 +371,7 @@ static void climb_scatter(void)
                     fail("store_run", length, length, 0, j, C.data[j], want);
             }
         }
+    climb_apart();
 }
 """
 

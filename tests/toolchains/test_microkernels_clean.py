@@ -38,6 +38,7 @@ ROUTINES = (
     "gemvn",
     "gemvt",
     "store_run",
+    "store_apart",
 )
 WIDTH = "24"
 """Of panels: whole vectors and a part of one, or parts of a single one."""

@@ -157,7 +157,7 @@ def _products(nest: Nest, target: Target) -> Iterator[Product]:
         made_with = _MadeWith(nest, statement, target)
         if _converts(nest, statement):
             continue
-        box = inner_box(nest, statement) if r is None else None
+        box = inner_box(nest, statement, target.isa) if r is None else None
         if box is not None:
             yield NonRectangular(box, loops, target, made_with)
         elif r is not None and not r.rows and streamed(r):

@@ -10,22 +10,26 @@ The taps of a padded convolution that would multiply by zero are not in the doma
 takes all loops of the reduction that belong to the box: for one p, all q have the same r. A right operand that is not
 contiguous along the columns, such as an image read at every second pixel, is packed. If the operand of all pixels, the
 weights, exceeds the second-level cache, the loop over its tiles goes outside.
+
+If the output is contiguous along few loops only, such as the three taps of a weight's gradient or seven pixels, vectors
+may cost less along others: each tile of results is then turned, and stored where the results belong.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product, takewhile
-from math import prod
+from math import ceil, inf, prod
 from typing import Literal, get_args
 
 from codegen.expr import Load
 from microkernels.catalogue import gemm
 from microkernels.dtypes import DType
+from microkernels.isa import ISA
 from microkernels.kernel import LEVELS, OuterProduct
-from poly.analysis.contraction import Contraction, overlapping, recognise
+from poly.analysis.contraction import Contraction, exchange, overlapping, recognise
 from poly.analysis.roles import ASSUMED
 from poly.autoschedule.rules.form import Form
 from poly.autoschedule.rules.isolation import MadeWith
@@ -35,7 +39,7 @@ from poly.ir.instances import Instances, coordinates
 from poly.ir.layout import step
 from poly.ir.nest import Nest, Statement
 from poly.lowering.calls import iterators_of
-from poly.model import tile_shape
+from poly.model import ASSUMED_STRIDE, tile_shape
 from poly.model.core import Target
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Order, Pack, Parallel, Split, Step, Tensorize
@@ -43,14 +47,22 @@ from poly.schedules.steps import Order, Pack, Parallel, Split, Step, Tensorize
 LEAST = 16
 """The least number of reduction steps in the box for which a kernel call pays off."""
 
+LINE = 64
+"""Bytes of a cache line."""
+
+STORE, COPY = 1.0, 1.0
+"""Costs relative to the multiply-add of a vector: to store a result alone, and to copy an element into a panel."""
+
+TURN = 8
+"""The same, to turn a block of results in registers and to store it, for each of its vectors."""
+
 
 @dataclass(frozen=True)
 class InnerBox:
     """A contraction whose `row`, `column` and `reduce` iterators form a box for each value of the others.
 
     Of the others, `own` index the results and `taps` are summed over; `overlaps` reach the same results with different
-    values, so they stay outside all loops. The taps in `within` belong to the box, too. The right operand must be
-    `packed` if it is not contiguous along the columns.
+    values, so they stay outside all loops. The taps in `within` belong to the box, too.
     """
 
     nest: Nest
@@ -63,7 +75,20 @@ class InnerBox:
     taps: tuple[str, ...]
     overlaps: tuple[str, ...]
     within: tuple[str, ...]
-    packed: bool
+
+    @property
+    def steps(self) -> int:
+        """The greatest number of steps of a call."""
+        return prod(map(self.extent, self.reduction))
+
+    @property
+    def packed(self) -> bool:
+        """Whether the right operand must be packed, since it is not contiguous along the columns."""
+        return _is_apart(self.nest, self.contraction.right, self.column)
+
+    def cost(self, lanes: int) -> float:
+        """The cost of a multiply-add relative to those of whole vectors."""
+        return _cost(self.nest, self.statement, self.contraction, self.column, self.reduction, lanes)
 
     @property
     def dtype(self) -> DType:
@@ -92,9 +117,9 @@ class InnerBox:
         return 0
 
 
-Place = Literal["inside", "between", "outside", "under rows"]
-"""The position of the column tile loop: inside the row tile loop, right around it, around all other loops, or inside
-all of them with the row tile loop around them."""
+Place = Literal["inside", "between", "outside", "under rows", "over all"]
+"""The position of the column tile loop: inside the row tile loop, right around it, around all other loops, inside all
+of them with the row tile loop around them, or around all of them with the row tile loop right inside it."""
 
 
 @dataclass(frozen=True)
@@ -106,23 +131,44 @@ class RegisterTile:
     parallel: str | None = None
 
 
-def inner_box(nest: Nest, statement: Statement) -> InnerBox | None:
-    """The contraction with its box; None if it has none, or its right operand is not contiguous along the columns."""
+def inner_box(nest: Nest, statement: Statement, isa: ISA) -> InnerBox | None:
+    """The contraction, oriented as a kernel for this ISA runs it, with the box of least cost; None if it has none."""
     c = recognise(nest, statement)
     if c is None or statement.domain.is_empty():
         return None
-    for inner in _candidates(nest, statement, c):
+    lanes, best = isa.lanes(nest.array(statement.target.array).dtype), None
+    for least, oriented, column in _columns(nest, statement, c, lanes):
+        if best is not None and best[0] <= least:
+            break
+        box = _box(nest, statement, oriented, column)
+        cost = box.cost(lanes) if box else inf
+        if box is not None and (best is None or cost < best[0]):
+            best = cost, box
+    return best[1] if best else None
+
+
+def _box(nest: Nest, statement: Statement, c: Contraction, column: str) -> InnerBox | None:
+    """The box with these columns and the longest rows and reduction; None if there is none."""
+    rows = _longest(statement, c.rows)
+    if _distance(nest, c.output, column) != 1:
+        rows.sort(key=lambda name: _distance(nest, c.output, name))
+    for row, reduce in product(rows, _longest(statement, c.reduce)):
+        inner = row, column, reduce
         others = [i for i in (*c.batch, *c.rows, *c.columns) if i not in inner]
-        overlaps = overlapping(statement, [*inner[:2], *_longest(statement, others)])
+        overlaps = overlapping(statement, [row, column, *_longest(statement, others)])
         if not set(overlaps).intersection(inner) and _is_box(statement, inner):
             taps = tuple(i for i in c.reduce if i not in inner)
             within = _within(statement, inner, taps)
-            if prod(_extent(statement, name) for name in (inner[2], *within)) < LEAST:
+            if prod(_extent(statement, name) for name in (reduce, *within)) < LEAST:
                 continue
             own = tuple(i for i in others if i not in overlaps)
-            packed = not _is_contiguous(nest, c.right, inner[1])
-            return InnerBox(nest, statement, c, *inner, own, taps, overlaps, within, packed)
+            return InnerBox(nest, statement, c, *inner, own, taps, overlaps, within)
     return None
+
+
+def _apart(r: InnerBox, name: str) -> int:
+    """The distance of results along an iterator, in elements."""
+    return _distance(r.nest, r.contraction.output, name)
 
 
 def _within(statement: Statement, inner: tuple[str, str, str], taps: Sequence[str]) -> tuple[str, ...]:
@@ -137,7 +183,9 @@ def _within(statement: Statement, inner: tuple[str, str, str], taps: Sequence[st
 def usual_tiles(r: InnerBox, target: Target) -> RegisterTile:
     """The register tile that fits the box best, and the outermost loop for the threads if there is enough work."""
     m, n = (min(r.extent(name), ASSUMED) for name in (r.row, r.column))
-    kernel, place = tile_shape(m, n, target.isa, r.dtype), _usual_place(r, target)
+    turned = TURN * target.isa.lanes(r.dtype) / r.steps * _is_apart(r.nest, r.contraction.output, r.column)
+    kernel = tile_shape(m, n, target.isa, r.dtype, turned)
+    place = _usual_place(r, target)
     shared = r.own[0] if r.own and r.work >= target.worthwhile(r.dtype) else None
     if shared and place == "outside" and r.extent(r.column) >= target.threads * kernel.columns:
         shared = r.column
@@ -145,7 +193,12 @@ def usual_tiles(r: InnerBox, target: Target) -> RegisterTile:
 
 
 def _usual_place(r: InnerBox, target: Target) -> Place:
-    """Where the column tile loop goes: each of the `own` loops' iterations finds its operands in the nearer caches."""
+    """Where the column tile loop goes: each of the `own` loops' iterations finds its operands in the nearer caches.
+
+    Where these loops count results in the same cache line, those of a tile are finished while it is there.
+    """
+    if any(_apart(r, name) < min(_apart(r, r.column), LINE // r.dtype.size) for name in r.own):
+        return "over all"
     if r.reused(r.column) > target.caches.l2:
         return "outside"
     return "under rows" if not r.packed and r.reused(r.row) > target.caches.l2 else "inside"
@@ -155,7 +208,7 @@ def non_rectangular_steps(
     nest: Nest, statement: Statement, loops: Mapping[str, str], target: Target
 ) -> list[Step] | None:
     """The steps with the usual tiles; None if there is no box. `loops` names the loop of each iterator."""
-    found = inner_box(nest, statement)
+    found = inner_box(nest, statement, target.isa)
     return tiled_steps(found, loops, usual_tiles(found, target)) if found else None
 
 
@@ -226,6 +279,7 @@ def tiled_steps(r: InnerBox, loops: Mapping[str, str], tiles: RegisterTile) -> l
         "between": [*first, *own, *taps, column_tile, row_tile],
         "outside": [*first, column_tile, *taps, *own, row_tile],
         "under rows": [*first, row_tile, *taps, *own, column_tile],
+        "over all": [*first, column_tile, row_tile, *taps, *own],
     }[tiles.columns]
     steps: list[Step] = [
         Split(((row, tiles.kernel.rows),)),
@@ -249,19 +303,39 @@ def _copy(r: InnerBox, around: Sequence[str], moving: Collection[str]) -> Pack:
     return Pack(right, above[-1] if above else None, r.statement.name, "right" if left == right else None)
 
 
-def _candidates(nest: Nest, statement: Statement, c: Contraction) -> Iterator[tuple[str, str, str]]:
-    """Row, column and reduce iterators, longest first; the output is contiguous along the columns.
+def _columns(nest: Nest, statement: Statement, c: Contraction, lanes: int) -> list[tuple[float, Contraction, str]]:
+    """Each loop that may count the columns, the best first: its least cost, and the contraction with it in that role.
 
-    Those along which the right operand is contiguous as well come first.
+    Of those that cost the same, a loop along which the right operand is contiguous comes first, then the longest.
     """
-    columns = [name for name in c.columns if _is_contiguous(nest, c.output, name)]
-    columns.sort(key=lambda name: not _is_contiguous(nest, c.right, name))
-    yield from product(_longest(statement, c.rows), columns, _longest(statement, c.reduce))
+    ways = [(oriented, column) for oriented in (c, exchange(c)) for column in oriented.columns]
+    found = [(_cost(nest, statement, *way, way[0].reduce, lanes), *way) for way in ways]
+    return sorted(found, key=lambda way: (way[0], _is_apart(nest, way[1].right, way[2]), -_extent(statement, way[2])))
 
 
-def _is_contiguous(nest: Nest, access: Load, iterator: str) -> bool:
-    """Whether consecutive values of an iterator access neighbours."""
-    return step(nest.array(access.array), access, iterator).number == 1
+def _cost(nest: Nest, statement: Statement, c: Contraction, column: str, reduction: Iterable[str], lanes: int) -> float:
+    """The cost of a multiply-add with these columns and steps of the reduction, relative to those of whole vectors.
+
+    Vectors may be partial; results may not be contiguous, and are then stored one by one after these steps; the right
+    operand may have to be copied, once for all rows that use an element.
+    """
+    extents = {name: _extent(statement, name) for name in statement.iterators}
+    idle = ceil(extents[column] / lanes) * lanes / extents[column]
+    alone = STORE * lanes / prod(extents[name] for name in reduction)
+    used = iterators_of(statement, c.right)
+    copy = COPY * lanes / prod(extent for name, extent in extents.items() if name not in used)
+    return idle + alone * _is_apart(nest, c.output, column) + copy * _is_apart(nest, c.right, column)
+
+
+def _is_apart(nest: Nest, access: Load, iterator: str) -> bool:
+    """Whether consecutive values of an iterator do not access neighbours."""
+    return _distance(nest, access, iterator) != 1
+
+
+def _distance(nest: Nest, access: Load, iterator: str) -> int:
+    """The stride of an access along an iterator, in elements; that of open sizes is long."""
+    stride = step(nest.array(access.array), access, iterator).number
+    return ASSUMED_STRIDE if stride is None else abs(stride)
 
 
 def _longest(statement: Statement, iterators: Sequence[str]) -> list[str]:

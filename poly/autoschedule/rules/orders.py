@@ -9,6 +9,7 @@ from poly.autoschedule.rules.attempt import attempt
 from poly.autoschedule.rules.contiguous import contiguous
 from poly.autoschedule.rules.form import Form
 from poly.autoschedule.rules.fusion import fused
+from poly.autoschedule.rules.right_looking import right_looking
 from poly.autoschedule.rules.shapes import Chain, heaviest
 from poly.ir.nest import Nest
 from poly.ir.paths import paths
@@ -39,7 +40,7 @@ def _improved(nest: Nest) -> list[Form]:
     """The loops as written, then made contiguous, then fused, omitting what changes nothing."""
     written = schedule(nest)
     found = [Form.fixed((("order", "as written"),), written)]
-    natural = contiguous(written)
+    natural = right_looking(contiguous(written))
     if natural is not written:
         found.append(Form.fixed((("order", "contiguous"),), natural))
     joined = fused(natural)

@@ -10,6 +10,9 @@ The loops below the time loop are shifted, fused except for the innermost, and s
 dependence has a negative distance along any of them. The band is then fully permutable and may be tiled (Wolf and Lam,
 "A loop transformation theory and an algorithm to maximize parallelism", 1991).
 
+A statement with fewer loops, such as a boundary B[0, j] = …, first gets a loop of one iteration for each that it lacks:
+the one whose iterations access the same elements.
+
 one row    a tile of time steps runs row by row through the whole space
 rows       all loops inside the time loop except the innermost are tiled too
 all        the innermost is tiled too
@@ -30,19 +33,22 @@ from math import prod
 
 from poly.analysis.legality import lane_conflict
 from poly.analysis.temporaries import groups, temporaries
-from poly.autoschedule.rules.attempt import attempt
+from poly.autoschedule.rules.attempt import applied, attempt
 from poly.autoschedule.rules.distances import Slope, slope
 from poly.autoschedule.rules.form import Form
 from poly.autoschedule.rules.shapes import Chain, chain_of, parts
 from poly.autoschedule.rules.sharing import parallel_loops
 from poly.autoschedule.spaces.grids import middle, sizes
 from poly.autoschedule.spaces.space import Knob, Values
+from poly.ir.edits import find_loop, fresh
 from poly.ir.nest import Nest
-from poly.ir.strides import accesses, extent
+from poly.ir.paths import paths
+from poly.ir.strides import accesses, extent, moved_iterator
 from poly.ir.tree import Band, bands, statements
 from poly.model.core import Caches, Target
 from poly.schedules.schedule import Schedule
-from poly.schedules.steps import Distribute, Fuse, Order, Parallel, Shift, Skew, Split, Step, Tile
+from poly.schedules.steps import Distribute, Enclose, Fuse, Order, Parallel, Shift, Skew, Split, Step, Tile
+from poly.schedules.steps.formulas import Formula
 
 BLOCK = 1024
 """The block of the innermost loop if it must be cut: long enough that its two ends cost little."""
@@ -91,9 +97,11 @@ class TimeTiles:
 
 def time_tiles(form: Form, target: Target) -> Iterator[Form]:
     """The forms of the first time loop; the usual sizes are among theirs."""
-    for time in _time_loops(form):
-        found = time_loops(form.tried, time)
+    for loop in _time_loops(form):
+        levelled = _levelled(form, loop)
+        found = time_loops(levelled.tried, find_loop(levelled.tried.tree, loop.name))
         if found is not None:
+            form = levelled
             usual = usual_tiles(form.tried.nest, found, target.caches)
             depths = [*((0, found.depth - 1) if found.depth > 1 else ()), found.depth]
             yield from _legal(_tiled(form, found, depth, usual) for depth in depths)
@@ -112,16 +120,77 @@ def usual_time_tiles(form: Form, caches: Caches, shared: bool = False) -> Form:
     tiles = usual_shared_tiles if shared else usual_tiles
     for time in _time_loops(form):
         if any(time is still for still in bands(form.tried.tree)):
-            found = time_loops(form.tried, time)
+            levelled = _levelled(form, time)
+            found = time_loops(levelled.tried, find_loop(levelled.tried.tree, time.name))
             usual = tiles(form.tried.nest, found, caches) if found is not None else None
             if found is not None and usual is not None:
-                form = _tiled(form, found, usual.depth, usual, shared) or form
+                form = _tiled(levelled, found, usual.depth, usual, shared) or form
     return form
 
 
 def _time_loops(form: Form) -> tuple[Band, ...]:
     """The loops that may be time loops: none if there is a parallel loop."""
     return () if parallel_loops(form.tried) else bands(form.tried.tree)
+
+
+def _levelled(form: Form, time: Band) -> Form:
+    """The form with loops of one iteration around statements of a time loop that have fewer loops than others."""
+    chains = [chain for chain in map(chain_of, parts(time.body)) if chain is not None]
+    deepest = max(chains, key=lambda chain: len(chain.bands), default=None)
+    if deepest is None or len(chains) < len(parts(time.body)):
+        return form
+    made = form.tried
+    for chain in chains:
+        missing = _lacking(made, deepest, chain) if len(chain.bands) < len(deepest.bands) else {}
+        inside, present = time.name, iter(chain.bands)
+        for level, band in enumerate(deepest.bands):
+            if level in missing:
+                inside, around = fresh(made.tree, f"{band.name}_at"), inside
+                made = applied(made, [Enclose(inside, tuple(missing[level].items()), around)])
+            else:
+                inside = next(present, band).name
+    if made is form.tried:
+        return form
+    steps = made.steps[len(form.tried.steps) :]
+    return form.then(lambda made, values: applied(made, steps), made)
+
+
+def _lacking(made: Schedule, deepest: Chain, chain: Chain) -> dict[int, dict[str, Formula]]:
+    """The loops of the deepest chain that another lacks, by level: the iteration in which each statement belongs there.
+
+    Empty if the others don't correspond.
+    """
+    found: dict[int, dict[str, Formula]] = {}
+    for name in chain.statements:
+        target = made.nest.statement(name).target
+        own = [_counted(made, name, band) for band in chain.bands]
+        indices = [target.indices[place] for place in _places(made, deepest, target.array)]
+        kept = [next((at for at in own if at in index.names), None) for index in indices]
+        known = all(
+            index.is_affine and (at or index.names <= {*made.nest.sizes})
+            for index, at in zip(indices, kept, strict=True)
+        )
+        if not indices or not known or [at for at in kept if at is not None] != own:
+            return {}
+        for level in (level for level, at in enumerate(kept) if at is None):
+            found.setdefault(level, {})[name] = Formula(str(indices[level]))
+    return found if all(len(values) == len(chain.statements) for values in found.values()) else {}
+
+
+def _places(made: Schedule, chain: Chain, array: str) -> list[int]:
+    """The index of an array that counts each loop of a chain; empty if none does, or the chain doesn't access it."""
+    for name in chain.statements:
+        counted = [_counted(made, name, band) for band in chain.bands]
+        for access in accesses(made.nest.statement(name)):
+            if access.array == array:
+                every = [[at for at, index in enumerate(access.indices) if one in index.names] for one in counted]
+                return [at for (at,) in every] if all(len(one) == 1 for one in every) else []
+    return []
+
+
+def _counted(made: Schedule, statement: str, band: Band) -> str | None:
+    """The iterator that a loop advances."""
+    return moved_iterator(made.nest.statement(statement), paths(made.tree)[statement], band.name)
 
 
 def _tiled(form: Form, found: TimeLoops, depth: int, usual: TimeTiles | None, shared: bool = False) -> Form | None:

@@ -82,7 +82,7 @@ def gpu_contraction_steps(
         return None
     r = roles(nest, statement)
     if r is None:
-        box = inner_box(nest, statement)
+        box = inner_box(nest, statement, isa)
         serves = box is not None and not box.packed and box.extent(box.reduce) >= LEAST
         return non_rectangular_group_steps(box, loops, isa, kernels) if box and serves else None
     if not (r.rows and r.columns and r.reduce):
