@@ -108,6 +108,18 @@ def _element(nest: Nest, factor: Expr, dtype: DType) -> Load | None:
     return load if is_converted or nest.array(load.array).dtype == dtype else None
 
 
+def in_place(nest: Nest, statement: Statement) -> Contraction | None:
+    """The statement as a contraction that replaces elements which it has read before, as in `B = L @ B`; else None.
+
+    Its results must not be read by itself.
+    """
+    found = formed(nest, statement)
+    if found is None or not any(load.array == statement.target.array for load in loads(statement.expr)):
+        return None
+    own = {d.kind for d in dependences(nest).binding if d.source == d.sink == statement.name}
+    return found if own == {"anti"} else None
+
+
 def feeds_itself(nest: Nest, statement: Statement, within: Iterable[isl.PwAff] = ()) -> bool:
     """Whether instances that agree in the functions `within` depend on each other beyond the reduction.
 
@@ -151,6 +163,27 @@ def overlapping(statement: Statement, counted: Sequence[str]) -> tuple[str, ...]
 def _others(statement: Statement, iterators: Collection[str]) -> list[isl.PwAff]:
     """The statement's other iterators, as functions."""
     return [c for name, c in coordinates(statement.domain, statement.iterators).items() if name not in iterators]
+
+
+def terms(expr: Expr) -> list[Expr]:
+    """The terms of a sum, in order; a number that is subtracted is a negated term."""
+    match expr:
+        case Binary("+", left, right):
+            return [*terms(left), *terms(right)]
+        case Binary("-", left, right):
+            return [*terms(left), *(Unary("-", term) for term in terms(right))]
+        case Unary("-", operand):
+            return [Unary("-", term) for term in terms(operand)]
+    return [expr]
+
+
+def is_sum_of_products(nest: Nest, statement: Statement) -> bool:
+    """Whether a statement adds several products, each of which alone would be a contraction with a reduction."""
+    parts = terms(statement.expr)
+    if len(parts) < 2 or any(load.array == statement.target.array for load in loads(statement.expr)):
+        return False
+    found = (_formed(nest, replace(statement, expr=part)) for part in parts)
+    return all(isinstance(one, Contraction) and one.reduce for one in found)
 
 
 def _factors(expr: Expr) -> list[Expr]:

@@ -68,9 +68,12 @@ def roles(nest: Nest, statement: Statement) -> Roles | None:
 def enclosing_roles(nest: Nest, statement: Statement) -> Roles | None:
     """The axes of the box around a contraction's domain, wherever it begins; None for anything else."""
     contraction = recognise(nest, statement)
-    if contraction is None or statement.domain.is_empty():
-        return None
-    return _roles(nest, statement, contraction, _lengths(statement))
+    return None if contraction is None else roles_around(nest, statement, contraction)
+
+
+def roles_around(nest: Nest, statement: Statement, contraction: Contraction) -> Roles | None:
+    """The same for a contraction that is known; None if it has no iterations."""
+    return None if statement.domain.is_empty() else _roles(nest, statement, contraction, _lengths(statement))
 
 
 def _roles(nest: Nest, statement: Statement, contraction: Contraction, extents: Mapping[str, int | None]) -> Roles:

@@ -16,6 +16,7 @@ from codegen.expr import Load, loads
 from microkernels.contract import Side
 from microkernels.kernel import Microkernel, OuterProduct
 from poly.analysis.contraction import formed
+from poly.analysis.dependences import dependences
 from poly.errors import ScheduleError
 from poly.ir.instances import Instances, loop_values
 from poly.ir.nest import Nest, Statement
@@ -68,17 +69,31 @@ def _check(nest: Nest, node: Node, above: _Above) -> None:
 
 
 def _check_unchanged(nest: Nest, node: Copy, around: tuple[Band, ...]) -> None:
-    """Refuse a copy of elements that the loops below it write, since what reads it would miss the new values."""
+    """Refuse a copy of elements that the loops below it write before they are read, since it has the old values."""
     below = [nest.statement(name) for name in statements(node)]
-    written = [_touched(s, around, s.target) for s in below if s.target.array == node.array]
-    if not written:
-        return
-    readers = [s for s in below if node.statement in (None, s.name)]
-    copied = [_touched(s, around, load) for s in readers for load in _served(nest, s, node)]
-    if any(not one.intersect(other).is_empty() for one, other in product(copied, written)):
-        raise ScheduleError(
-            f"pack({node.array}): the same loops write {node.array}; only what is read alone can be copied."
-        )
+    written = [(s, _touched(s, around, s.target)) for s in below if s.target.array == node.array]
+    readers = [s for s in below if node.statement in (None, s.name)] if written else []
+    copied = [(s, load, _touched(s, around, load)) for s in readers for load in _served(nest, s, node)]
+    for (writer, new), (reader, load, old) in product(written, copied):
+        if not new.intersect(old).is_empty() and _passes_on(nest, writer, reader, load, around):
+            raise ScheduleError(
+                f"pack({node.array}): the same loops write elements of {node.array} that {reader.name} reads "
+                "after that; their copy would be too old."
+            )
+
+
+def _passes_on(nest: Nest, writer: Statement, reader: Statement, load: Load, around: Iterable[Band]) -> bool:
+    """Whether an access of a statement reads what another writes in the same iteration of the loops around.
+
+    An update is always of what it writes.
+    """
+    if writer is reader and load == writer.target and writer.op != "=":
+        return True
+    same = writer.relation(writer.target).apply_range(reader.relation(load).reverse())
+    for band in around:
+        same = same.intersect(band.function(writer.name).eq_map(band.function(reader.name)))
+    flows = (d for d in dependences(nest) if d.kind == "flow" and (d.source, d.sink) == (writer.name, reader.name))
+    return any(not d.relation.intersect(same).is_empty() for d in flows if d.array == load.array)
 
 
 def _served(nest: Nest, statement: Statement, node: Copy) -> list[Load]:

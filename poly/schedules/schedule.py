@@ -544,12 +544,21 @@ class Schedule(Displayed):
         """
         return self.apply([Pack(array, at, statement, role, memory, pad, buffers)])
 
-    def part(self, statement: str, /, where: str | None = None, into: str | None = None, **size: int) -> Schedule:
+    def part(
+        self,
+        statement: str,
+        /,
+        where: str | None = None,
+        into: str | None = None,
+        terms: int | None = None,
+        **size: int,
+    ) -> Schedule:
         """Part a statement in two: the instances that need results of their own block of a loop, and all others.
 
         The others keep the name and come first; the instances that need their block are called `S_near`. The schedule's
         nest has both statements. Instead of a loop and the size of its blocks, `where` gives a condition for the
-        instances of the second statement, and `into` its name.
+        instances of the second statement, and `into` its name. With `terms`, the first so many terms of a sum stay, and
+        the second statement adds the others.
 
         Before:
 
@@ -584,7 +593,7 @@ class Schedule(Displayed):
         if len(size) > 1:
             raise needs(statement)
         loop, number = next(iter(size.items()), (None, 1))
-        return self.apply([Part(statement, loop, number, None if where is None else Formula(where), into)])
+        return self.apply([Part(statement, loop, number, None if where is None else Formula(where), into, terms)])
 
     @known_keywords
     def microkernel(self, kernel: str, statement: str | None = None, initial: str | None = None) -> Schedule:

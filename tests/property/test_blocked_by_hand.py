@@ -138,7 +138,7 @@ def test_a_blocked_factorisation_by_rows(tiles: int, tile: tuple[int, int], data
         ),
         (
             lambda: blocked_elimination(eliminate, 4).pack("A", at="block", role="left"),
-            "pack(A): the same loops write A; only what is read alone can be copied.",
+            "pack(A): the same loops write elements of A that S1 reads after that; their copy would be too old.",
         ),
     ],
 )

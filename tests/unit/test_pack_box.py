@@ -281,7 +281,7 @@ def refusal(make: Callable[[], object]) -> str:
         (lambda: poly.schedule(two_readers).pack("A", at="j", statement="S0"), "pack(A): S0 does not read A."),
         (
             lambda: poly.schedule(product).pack("C", at="k"),
-            "pack(C): the same loops write C; only what is read alone can be copied.",
+            "pack(C): the same loops write elements of C that S1 reads after that; their copy would be too old.",
         ),
         (
             lambda: poly.schedule(product).pack("A", role="right"),

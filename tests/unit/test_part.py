@@ -12,9 +12,13 @@ from classic_nests import cholesky, lu
 from doc_nests import copy, solve
 
 import poly
+from poly import f64
+from poly.analysis.contraction import terms
 from poly.analysis.dependences import Dependence
 from poly.errors import ScheduleError
 from poly.schedules.schedule import Schedule
+
+N = poly.sizes("N")
 
 
 def points(made: Schedule, name: str) -> set[tuple[int, ...]]:
@@ -100,6 +104,51 @@ def by_kind(dependences: tuple[Dependence, ...]) -> dict[tuple[object, ...], isl
     return found
 
 
+@poly.nest
+def three_products(A: f64[N, N], B: f64[N, N], C: f64[N, N]):
+    for i in range(N):
+        for j in range(i + 1):
+            for k in range(N):
+                C[i, j] -= A[i, k] * B[j, k] - B[i, k] * A[j, k] + 2.0 * A[i, k] * A[k, j]
+
+
+@poly.nest
+def changed_between(A: f64[N, N], C: f64[N, N]):
+    for i in range(N):
+        for j in range(1, N):
+            C[i, 0] += A[i, j] + C[i, j]
+
+
+@pytest.mark.parametrize("first", [1, 2])
+def test_terms_are_added_one_after_the_other(first: int) -> None:
+    made = poly.schedule(three_products).part("S0", terms=first, into="rest")
+    assert [len(terms(made.nest.statement(name).expr)) for name in ("S0", "rest")] == [first, 3 - first]
+    assert made.on(made.nest) == made == made.on(three_products)
+    assert Schedule.from_json(three_products, made.to_json()) == made
+    made = made.distribute("k").distribute("j").distribute("i")
+    one, other, out = np.random.default_rng(first).random((3, 21, 21))
+    expected = np.where(np.tri(21), out - one @ other.T + other @ one.T - 2 * one @ one, out)
+    poly.compile(three_products, schedule=made, threads=1)(one, other, out)
+    np.testing.assert_allclose(out, expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("nest", "number", "message"),
+    [
+        (three_products, 0, "the number of terms of S0 that stay must be an integer from 1 up, not 0"),
+        (three_products, 3, "the number of terms of S0 that stay must be an integer from 1 to 2, not 3"),
+        (solve, 1, "part(S0, terms=1): it adds one term only."),
+        (copy, 1, "part(S0, terms=1): it is no sum. Only the terms that `+=` or `-=` adds can be added one by one."),
+        (changed_between, 1, "part(S0, terms=1): a term reads C, which the first statement changes."),
+        (replace(three_products, reassociate=False), 1, "part(S0, terms=1): three_products has reassociate=False."),
+    ],
+)
+def test_terms_that_stay_together(nest: poly.Nest, number: int, message: str) -> None:
+    with pytest.raises(ScheduleError) as caught:
+        poly.schedule(nest).part("S0", terms=number, into="rest")
+    assert message in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("nest", "statement", "size", "message"),
     [
@@ -108,7 +157,13 @@ def by_kind(dependences: tuple[Dependence, ...]) -> dict[tuple[object, ...], isl
         (solve, "S1", {"j": 8}, "statement S1 is not in loop j. Statements there: S0."),
         (solve, "S0", {"i": 1}, "none of its instances depends on others of the same 1 iterations"),
         (copy, "S0", {"i": 8}, "none of its instances depends on others"),
-        (solve, "S0", {}, "part(S0) needs one loop and the size of its blocks, such as i=8, or a condition and a name"),
+        (
+            solve,
+            "S0",
+            {},
+            "part(S0) needs one loop and the size of its blocks, such as i=8, or a condition "
+            "or a number of terms, and a name",
+        ),
         (solve, "S0", {"where": "i > 3"}, "part(S0) needs one loop and the size of its blocks"),
         (solve, "S0", {"where": "i > 3", "into": "T", "i": 4}, "part(S0) needs one loop and the size of its blocks"),
         (solve, "S0", {"where": "i > 3", "into": "S1"}, "part(S0): there is a statement S1 already."),

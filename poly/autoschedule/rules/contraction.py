@@ -26,7 +26,7 @@ from poly.model.core import Target
 from poly.model.grid import Grid, TileStructure
 from poly.model.grouping import column_group, contiguous, nearest, row_group
 from poly.schedules.schedule import Schedule
-from poly.schedules.steps import Flatten, Order, Pack, Parallel, Split, Step, Tensorize
+from poly.schedules.steps import Distribute, Flatten, Order, Pack, Parallel, Split, Step, Tensorize
 
 LIBRARY: Values = {"depth": 256, "columns": None, "block": 192}
 """Steps, columns and rows of the blocks that libraries pack, on many CPUs (Low et al., see poly/model/choice.py)."""
@@ -141,7 +141,8 @@ def outlined(r: Roles, dtype: DType, target: Target) -> Outline | None:
 class Planner:
     """Turns a contraction's outline and choice into steps; `loops` names the loop of each iterator.
 
-    `taken` are the names of loops that are there already.
+    `taken` are the names of loops that are there already. If another statement is in the same loops (`beside`), each
+    tile runs it first.
     """
 
     outline: Outline
@@ -149,6 +150,7 @@ class Planner:
     loops: Mapping[str, str]
     initial: str | None
     taken: frozenset[str] = frozenset()
+    beside: bool = False
 
     @property
     def work(self) -> ContractionView:
@@ -173,13 +175,15 @@ class Planner:
         order = self._order(cuts)
         steps = [*flat, *splits, Order(tuple(order))]
         c, statement = self.roles.contraction, self.roles.contraction.statement
-        twice = c.left.array == c.right.array
+        if self.beside:
+            steps.append(Distribute(self._loop(self.rows or self.columns), last=statement))
+        several = c.left.array == c.right.array or c.output.array in (c.left.array, c.right.array)
         if self.choice.pack_right:
             place = self._innermost(order, self._right_place(cuts))
-            steps.append(Pack(c.right.array, place, statement, "right" if twice else None))
+            steps.append(Pack(c.right.array, place, statement, "right" if several else None))
         if self.choice.pack_left:
             place = self._innermost(order, self._left_place(cuts))
-            steps.append(Pack(c.left.array, place, statement, "left" if twice else None))
+            steps.append(Pack(c.left.array, place, statement, "left" if several else None))
         steps.append(Tensorize(self.choice.kernel.name, statement, self.initial))
         shared = self._shared(cuts)
         return [*steps, Parallel(shared)] if shared else steps

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from poly.analysis.contraction import recognised
+from poly.analysis.contraction import in_place, is_sum_of_products, recognised, terms
 from poly.autoschedule.rules.attempt import attempt
 from poly.ir.coordinates import linear
 from poly.ir.nest import Nest, Statement
 from poly.ir.paths import paths
 from poly.ir.tree import Band, statements
 from poly.schedules.schedule import Schedule, schedule
-from poly.schedules.steps import Distribute, Step
+from poly.schedules.steps import Distribute, Part, Step
 
 StepsOf = Callable[[Statement, Mapping[str, str]], list[Step] | None]
 """Makes the steps for a contraction, given its loops by iterator; None if there are none."""
@@ -35,15 +35,26 @@ def _with_steps(
     return attempt(base, steps)
 
 
-def each_contraction(nest: Nest, steps_of: StepsOf, with_steps: WithSteps = _with_steps) -> Schedule:
-    """The loops as written, plus the steps of each contraction for which they are legal."""
+def sums_apart(nest: Nest) -> Schedule:
+    """The loops as written, in which each product has a statement of its own where several are added."""
     made = schedule(nest)
     for statement in nest.statements:
+        if is_sum_of_products(nest, statement):
+            names = [f"{statement.name}_{number + 2}" for number in range(len(terms(statement.expr)) - 1)]
+            whole = (statement.name, *names[:-1])
+            made = attempt(made, [Part(s, terms=1, into=n) for s, n in zip(whole, names, strict=True)]) or made
+    return made
+
+
+def each_contraction(base: Schedule, steps_of: StepsOf, with_steps: WithSteps = _with_steps) -> Schedule:
+    """The schedule plus the steps of each contraction for which they are legal."""
+    made = base
+    for statement in base.nest.statements:
         alone = isolated(made, statement)
         if alone is not None:
-            base, loops = alone
+            apart, loops = alone
             steps = steps_of(statement, loops)
-            made = (with_steps(base, statement, loops, steps) if steps else None) or made
+            made = (with_steps(apart, statement, loops, steps) if steps else None) or made
     return made
 
 
@@ -59,7 +70,7 @@ def isolated(made: Schedule, statement: Statement) -> tuple[Schedule, dict[str, 
 def isolation(made: Schedule, statement: Statement) -> tuple[Schedule, dict[str, str]] | str:
     """The same, or why there is none."""
     found = recognised(made.nest, statement)
-    if isinstance(found, str):
+    if isinstance(found, str) and in_place(made.nest, statement) is None:
         return found
     alone = distributed(made, statement)
     if alone is None:

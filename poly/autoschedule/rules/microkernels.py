@@ -4,6 +4,8 @@ over a box               contraction.py: tiles, copies and an outer product, cho
 without rows             matrix_vector.py: a kernel that streams the matrix
 over boxes               non_rectangular.py: an outer product over the loops that form a box once the others are fixed
 over a slanted domain    triangles.py: as over a box, of which a part is stored
+
+What follows the first of these runs on its register tiles where that is legal: epilogues.py.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from math import prod
 from microkernels.catalogue import sums
 from microkernels.dtypes import DType, bf16, f16
 from microkernels.opencl_isa import DeviceISA
-from poly.analysis.contraction import recognise
+from poly.analysis.contraction import in_place, recognise
 from poly.analysis.roles import Roles, roles
 from poly.autoschedule.rules.attempt import attempt
 from poly.autoschedule.rules.blocks import blocked
@@ -25,12 +27,12 @@ from poly.autoschedule.rules.epilogues import with_epilogues
 from poly.autoschedule.rules.form import Form
 from poly.autoschedule.rules.fusion import fused
 from poly.autoschedule.rules.grain import in_groups
-from poly.autoschedule.rules.isolation import StepsOf, each_contraction, isolated, isolation
+from poly.autoschedule.rules.isolation import StepsOf, each_contraction, isolated, isolation, sums_apart
 from poly.autoschedule.rules.lanes import in_lanes
 from poly.autoschedule.rules.matrix_vector import StreamedProduct, matrix_vector_steps, streamed
 from poly.autoschedule.rules.non_rectangular import NonRectangular, inner_box, non_rectangular_steps
 from poly.autoschedule.rules.sharing import parallelized_beside_kernels
-from poly.autoschedule.rules.triangles import slanted_sum_steps, triangle_steps
+from poly.autoschedule.rules.triangles import in_place_steps, slanted_sum_steps, triangle_steps
 from poly.autoschedule.spaces.space import Family
 from poly.ir.nest import Nest, Statement
 from poly.model import Choice
@@ -48,17 +50,18 @@ def contracted(nest: Nest, target: Target, choices: Mapping[str, Choice] | None 
 
     `choices` overrides the model's choice for some statements.
     """
-    known = choices or {}
+    known, base = choices or {}, sums_apart(nest)
 
     def steps(statement: Statement, loops: Mapping[str, str]) -> list[Step] | None:
-        return _steps(nest, statement, loops, target, known.get(statement.name))
+        return _steps(base.nest, statement, loops, target, known.get(statement.name))
 
-    return _contracted(nest, target, steps)
+    made = _contracted(base, target, steps)
+    return made if made.steps != base.steps else schedule(nest)
 
 
-def _contracted(nest: Nest, target: Target, steps_of: StepsOf) -> Schedule:
-    made = each_contraction(nest, steps_of, partial(with_epilogues, near=target.caches.l2))
-    return with_other_loops(made, target) if made.steps else made
+def _contracted(base: Schedule, target: Target, steps_of: StepsOf) -> Schedule:
+    made = each_contraction(base, steps_of, partial(with_epilogues, near=target.caches.l2))
+    return with_other_loops(made, target) if made.steps != base.steps else made
 
 
 def with_other_loops(made: Schedule, target: Target) -> Schedule:
@@ -93,6 +96,9 @@ def _steps_or_reason(
     if converts and isinstance(target.isa, DeviceISA):
         return f"it converts {converts}, and no device packs elements of another type"
     r, initial = roles(nest, statement), zeroing(nest, statement)
+    if in_place(nest, statement):
+        steps = in_place_steps(nest, statement, dtype, loops, target)
+        return steps or "it replaces elements that others of its iterations have yet to read"
     if r is None and converts:
         return f"it converts {converts} while packing, and its loops are no box"
     if r is None:
@@ -193,13 +199,13 @@ class _MadeWith:
     """Makes the default schedule with other steps for one statement; None if they are illegal."""
 
     def __init__(self, nest: Nest, statement: Statement, target: Target) -> None:
-        self._nest, self._statement, self._target = nest, statement, target
+        self._base, self._statement, self._target = sums_apart(nest), statement, target
 
     def __call__(self, steps_of: Callable[[Mapping[str, str]], list[Step]]) -> Schedule | None:
         def steps(other: Statement, loops: Mapping[str, str]) -> list[Step] | None:
             if other.name == self._statement.name:
                 return steps_of(loops)
-            return _steps(self._nest, other, loops, self._target)
+            return _steps(self._base.nest, other, loops, self._target)
 
-        made = _contracted(self._nest, self._target, steps)
+        made = _contracted(self._base, self._target, steps)
         return made if any(getattr(step, "statement", None) == self._statement.name for step in made.steps) else None

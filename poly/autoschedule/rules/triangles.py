@@ -12,18 +12,26 @@ for i:                             for k_tile: for j_tile: for i_tile:
     for k < i:               ->    for i:
       C[i, j] += A[i, k]*B[k, j]     for k from the first row of its tile to i:
                                        for j: C[i, j] += A[i, k]*B[k, j]
+
+A triangle that is multiplied in place takes both in turn, since each replaces elements that the other has yet to read:
+
+for i:                             for k_tile: for j_tile: for i_tile:
+  for j:                             for i: for j: for k from i to the last row of the tile:
+    for k > i:               ->        B[i, j] += A[i, k]*B[k, j]
+      B[i, j] += A[i, k]*B[k, j]     microkernel over i, j, and k from there on
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import islpy as isl
 
 from microkernels.dtypes import DType
-from poly.analysis.roles import Roles, enclosing_roles
+from poly.analysis.contraction import in_place
+from poly.analysis.roles import Roles, enclosing_roles, roles_around
 from poly.autoschedule.rules.contraction import Outline, Planner, Tilings, outlined, planned_steps
 from poly.ir.instances import coordinates
 from poly.ir.nest import Nest, Statement
@@ -54,12 +62,14 @@ def triangle_steps(
 class SlantedSum:
     """A contraction with one slanted bound of its reduction, and how it is tiled.
 
-    `part` leaves the steps that not all rows of a register tile have to a statement of their own.
+    The bound depends on a loop `along` its rows or columns. `part` leaves the steps that not all of these in a register
+    tile have to a statement of their own.
     """
 
     roles: Roles
     outline: Outline
     choice: Choice
+    along: str
     part: Part
 
     def apart(self, loops: Mapping[str, str]) -> list[Step]:
@@ -69,19 +79,24 @@ class SlantedSum:
 
 def slanted_sum(nest: Nest, statement: Statement, dtype: DType, target: Target) -> SlantedSum | None:
     """A contraction as a slanted sum; None if it is none, or small."""
-    r = enclosing_roles(nest, statement)
+    return _slanted(statement, enclosing_roles(nest, statement), dtype, target)
+
+
+def _slanted(statement: Statement, r: Roles | None, dtype: DType, target: Target) -> SlantedSum | None:
     if r is None or _size(r) < LEAST or not len(r.rows) == len(r.columns) == len(r.reduce) == 1:
         return None
     outline = outlined(r, dtype, target)
     if outline is None:
         return None
     choice, (summed,) = Tilings(outline, target).usual, r.reduce
-    for axis, size in ((r.rows[0], choice.kernel.rows), (r.columns[0], choice.kernel.columns)):
+    kernel = choice.kernel
+    for along, (axis,), size in (("rows", r.rows, kernel.rows), ("columns", r.columns, kernel.columns)):
         behind = _behind_slant(statement, axis.iterator, summed.iterator)
         if behind is not None and axis.guess >= 2 * size:
-            step = f"({summed.iterator} + {-behind}) // {size}".replace("+ -", "- ")
-            near = Formula(f"{axis.iterator} // {size} == {step}")
-            return SlantedSum(r, outline, choice, Part(statement.name, where=near, into=f"{statement.name}_near"))
+            ahead = f"({summed.iterator} {'-' if behind > 0 else '+'} {abs(behind)})" if behind else summed.iterator
+            near = Formula(f"{axis.iterator} // {size} == {ahead} // {size}")
+            part = Part(statement.name, where=near, into=f"{statement.name}_near")
+            return SlantedSum(r, outline, choice, along, part)
     return None
 
 
@@ -93,6 +108,20 @@ def slanted_sum_steps(
     if found is None:
         return None
     return [*found.apart(loops), *Planner(found.outline, found.choice, loops, None).steps()]
+
+
+def in_place_steps(
+    nest: Nest, statement: Statement, dtype: DType, loops: Mapping[str, str], target: Target
+) -> list[Step] | None:
+    """The steps for a slanted sum that replaces elements which it has read before; None if a statement is none."""
+    contraction = in_place(nest, statement)
+    r = roles_around(nest, statement, contraction) if contraction else None
+    found = _slanted(statement, r, dtype, target)
+    if found and found.choice.parallel == found.along:
+        found = _slanted(statement, r, dtype, replace(target, threads=1))
+    if found is None:
+        return None
+    return [found.part, *Planner(found.outline, found.choice, loops, None, beside=True).steps()]
 
 
 def _behind_slant(statement: Statement, own: str, summed: str) -> int | None:

@@ -7,17 +7,25 @@ for i:                                          for i:
 
 The operands of the others are ready when their block begins, so that they can run together, before it. (Griebl,
 Feautrier, Lengauer, "Index set splitting", IJPP 28(6), 2000.) Any other division is given by a condition.
+
+A sum may be parted by its terms, so that each of several products becomes a contraction:
+
+C[i, j] += A[i, k]*B[k, j] + D[i, k]*E[k, j]     ->     C[i, j] += A[i, k]*B[k, j]
+                                                        C[i, j] += D[i, k]*E[k, j]
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial, reduce
 from typing import ClassVar
 
 import islpy as isl
 
+from codegen.expr import Binary, Expr, loads
 from microkernels.errors import plain
+from poly.analysis.contraction import terms
 from poly.analysis.dependences import dependences, divide
 from poly.errors import ScheduleError
 from poly.ir.budget import QUESTION, TooCostly, limited
@@ -33,7 +41,8 @@ class Part:
     """Some instances of `statement` become a second statement, which directly follows the first.
 
     These are the instances that depend on others in the same `size` iterations of `loop`, called `S_near`, or those
-    for which the condition `where` holds, called `into`.
+    for which the condition `where` holds, called `into`. With `terms`, the second statement has all instances, too, and
+    adds all but the first `terms` terms of the sum.
     """
 
     statement: str
@@ -41,6 +50,7 @@ class Part:
     size: int = 1
     where: Formula | None = None
     into: str | None = None
+    terms: int | None = None
     name: ClassVar[str] = "part"
     reorders: ClassVar[bool] = False
 
@@ -57,28 +67,50 @@ class Part:
 
         Raises:
             ScheduleError: no such loop or statement, a size below 1, a statement that a microkernel runs, a name that
-                is taken, or all instances on one side.
+                is taken, all instances or terms on one side, or a sum that has to be added at once.
         """
-        if (self.loop is None) == (self.where is None) or (self.where is None) != (self.into is None):
+        if sum(way is not None for way in (self.loop, self.where, self.terms)) != 1:
+            raise needs(self.statement)
+        if (self.loop is None) != (self.into is not None):
             raise needs(self.statement)
         if self.loop is not None:
             check_integer(f"the block size of loop {self.loop}", self.size, least=1)
         if self._is_parted(nest):
             return nest, tree
         statement = self._statement(nest, tree)
+        first, second = self._by_terms(nest, statement) or self._by_instances(nest, tree, statement)
+        position = nest.statements.index(statement)
+        moved = replace(second, name=self.near, domain=second.domain.set_tuple_name(self.near))
+        every = (*nest.statements[:position], first, moved, *nest.statements[position + 1 :])
+        doubled = _doubled(nest.tree, self.statement, self.near)
+        parted = replace(nest, statements=every, tree=doubled, opened=nest.structure)
+        if self.terms is None:
+            with suppress(TooCostly), limited(QUESTION):
+                divide(nest, parted, self.statement, self.near)
+        return parted, _doubled(tree, self.statement, self.near)
+
+    def _by_instances(self, nest: Nest, tree: Node, statement: Statement) -> tuple[Statement, Statement]:
+        """Both statements, the second still under the name of the first."""
         second = self._second(nest, tree, statement)
         first = statement.domain.subtract(second).coalesce()
         if second.is_empty() or first.is_empty():
             raise ScheduleError(self._undivided("none" if second.is_empty() else "every one"))
-        position = nest.statements.index(statement)
-        moved = replace(statement, name=self.near, domain=second.set_tuple_name(self.near))
-        both = (replace(statement, domain=first), moved)
-        every = (*nest.statements[:position], *both, *nest.statements[position + 1 :])
-        doubled = _doubled(nest.tree, self.statement, self.near)
-        parted = replace(nest, statements=every, tree=doubled, opened=nest.structure)
-        with suppress(TooCostly), limited(QUESTION):
-            divide(nest, parted, self.statement, self.near)
-        return parted, _doubled(tree, self.statement, self.near)
+        return replace(statement, domain=first), replace(statement, domain=second)
+
+    def _by_terms(self, nest: Nest, statement: Statement) -> tuple[Statement, Statement] | None:
+        """The same by terms; None if the step has no `terms`."""
+        if self.terms is None:
+            return None
+        step, found = f"part({statement.name}, terms={self.terms})", terms(statement.expr)
+        if statement.op != "+" or not nest.reassociate:
+            problem = "it is no sum" if statement.op != "+" else f"{nest.name} has reassociate=False"
+            raise ScheduleError(f"{step}: {problem}. Only the terms that `+=` or `-=` adds can be added one by one.")
+        if len(found) < 2:
+            raise ScheduleError(f"{step}: it adds one term only.")
+        check_integer(f"the number of terms of {statement.name} that stay", self.terms, least=1, most=len(found) - 1)
+        if any(load.array == statement.target.array for load in loads(statement.expr)):
+            raise ScheduleError(f"{step}: a term reads {statement.target.array}, which the first statement changes.")
+        return _adding(statement, found[: self.terms]), _adding(statement, found[self.terms :])
 
     def _is_parted(self, nest: Nest) -> bool:
         """Whether the nest has the second statement.
@@ -89,10 +121,18 @@ class Part:
         both = {statement.name: statement for statement in nest.statements}
         if self.near not in both:
             return False
-        if self.where is None:
+        if self.loop is not None:
             return True
         second, first = both[self.near], both.get(self.statement)
-        if first is not None and replace(second, name=first.name, domain=first.domain) == first:
+        if self.terms is not None and first is not None and len(terms(first.expr)) == self.terms:
+            alike = replace(second, name=first.name, domain=first.domain, expr=first.expr) == first
+            if alike and second.domain.set_tuple_name(first.name).is_equal(first.domain):
+                return True
+        if (
+            self.where is not None
+            and first is not None
+            and replace(second, name=first.name, domain=first.domain) == first
+        ):
             outside = where(nest, first, self.where).is_empty()
             if outside and second.domain.is_subset(where(nest, second, self.where)):
                 return True
@@ -130,14 +170,20 @@ class Part:
 
     def arguments(self) -> Arguments:
         if self.loop is None:
-            return (self.statement,), {"where": self.where, "into": self.into}
+            given = {"where": self.where, "terms": self.terms, "into": self.into}
+            return (self.statement,), {name: value for name, value in given.items() if value is not None}
         return (self.statement,), {self.loop: self.size}
 
 
 def needs(statement: str) -> ScheduleError:
-    """The refusal of a step without a loop or a condition, or with both."""
-    ways = "one loop and the size of its blocks, such as i=8, or a condition and a name"
+    """The refusal of a step without a loop, a condition and a number of terms, or with several."""
+    ways = "one loop and the size of its blocks, such as i=8, or a condition or a number of terms, and a name"
     return ScheduleError(f"part({plain(statement)}) needs {ways}, such as where='i > j', into='T'.")
+
+
+def _adding(statement: Statement, some: list[Expr]) -> Statement:
+    """The statement that adds some of its terms."""
+    return replace(statement, expr=reduce(partial(Binary, "+"), some))
 
 
 def _near(nest: Nest, statement: Statement, loop: Band, size: int) -> isl.Set:

@@ -60,7 +60,7 @@ def gpu_contracted(nest: Nest, isa: DeviceISA, kernels: Mapping[str, GroupKernel
         initial, kernel = zeroing(nest, statement), kernels.get(statement.name)
         return gpu_contraction_steps(nest, statement, loops, isa, initial, kernel)
 
-    return each_contraction(nest, steps)
+    return each_contraction(schedule(nest), steps)
 
 
 def gpu_contraction_steps(
