@@ -5,11 +5,12 @@
       for k:                      ->      …tiles, copies and the microkernel of the second statement
         C[i, j] += A[i, k] * B[k, j]
 
-Factorisations run in blocks, so that most of their work is a contraction. What passes a large local on runs in blocks
-of rows together with what reads it. Other loops are interchanged for contiguous
-accesses, fused, parallelised, tiled over time steps, interleaved and vectorised, by every rule that applies, at its
-usual values. Each transformation is a step of a schedule and is checked. Where microkernels are expected to take longer
-than these rules without them, as for a contraction of three steps or a depthwise convolution, there are none.
+What follows a contraction runs on each of its register tiles where it can. Factorisations run in blocks, so that most
+of their work is a contraction. What passes a large local on runs in blocks of rows together with what reads it. Other
+loops are interchanged for contiguous accesses, fused, parallelised, tiled over time steps, interleaved and vectorised,
+by every rule that applies, at its usual values. Each transformation is a step of a schedule and is checked. Where
+microkernels are expected to take longer than these rules without them, as for a contraction of three steps or a
+depthwise convolution, there are none.
 """
 
 from __future__ import annotations
