@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Literal
+from typing import Literal, TypeAlias
+
+from microkernels.dot import DotProduct
 
 Reduction = Literal["+", "min", "max"]
 Combination = Literal["mul", "add", "sub", "rsub", "min", "rmin", "max", "rmax", "distance", "square"]
@@ -82,6 +84,9 @@ class OperationPair:
 
 MULTIPLY_ADD = OperationPair("+", "mul")
 
+StepOperation: TypeAlias = OperationPair | DotProduct
+"""What a microkernel does in a step: with two elements, or with two words of elements."""
+
 PRODUCTS = {made.family: made for made in (OperationPair(r, c) for r, c in product(WORDS, FORMS))}
 """All pairs of operations by family."""
 
@@ -89,7 +94,7 @@ PRODUCTS = {made.family: made for made in (OperationPair(r, c) for r, c in produ
 def words(made: OperationPair) -> dict[str, str]:
     """What `c/gemm.h` calls for a pair of operations: to start a result, for a step, and to join it with C."""
     if made == MULTIPLY_ADD:
-        return {"START_T": "zero_T", "UPDATE_T": "fma_T", "JOIN_T": "fma_T"}
+        return {"START_T": "zero_T", "UPDATE_T": "multiply_add_D", "JOIN_T": "fma_T"}
     own = {"START_T": "start", "UPDATE_T": "update", "JOIN_T": "join"}
     shared = {"START_T": "zero_T", "JOIN_T": "fma_T"} if made.is_sum else {}
     return {word: f"{made.family}_{name}_T" for word, name in own.items()} | shared

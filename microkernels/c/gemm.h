@@ -66,6 +66,9 @@ INLINE void gemm_tile_T(int64_t rows, int64_t vectors, int partial, int64_t last
             sum[i][v] = start_from_c ? load_T(c[i] + v * LANES_T) : START_T();
         if (partial)
             sum[i][whole] = start_from_c ? load_tail_T(c[i] + whole * LANES_T, tail) : START_T();
+        HEADED UNROLL
+        HEADED for (int64_t v = 0; v < vectors; v++)
+        HEADED     sum[i][v] += load_T(b - b0 + v * LANES_T);
     }
 
     for (int64_t k2 = 0; k2 < K2; k2++) {

@@ -107,6 +107,29 @@ def test_they_run_on_each_tile(isa: ISA, loops: str, local: bool) -> None:
     compared(nest, made, isa, 1)
 
 
+CONVOLUTION = """
+def conv(A: f32[P + R - 1, Q + R - 1, K], B: f32[R, R, K, N], b: f32[N], D: f32[P, Q, N]):
+    for p in range(P):
+        for q in range(Q):
+            for j in range(N):
+                t: f32 = 0.0
+                for r in range(R):
+                    for s in range(R):
+                        for k in range(K):
+                            t += A[p + r, q + s, k] * B[r, s, k, j]
+                D[p, q, j] = max(t + b[j], 0)
+"""
+
+
+@pytest.mark.parametrize("taps", [1, 3])
+def test_convolutions_on_tiles_of_flattened_rows(taps: int) -> None:
+    sizes = {"P": 9, "Q": 7, "R": taps, "K": 20, "N": 70}
+    nest = poly.parse(CONVOLUTION, {name: poly.sizes(name) for name in sizes}).with_sizes(sizes)
+    made = default_schedule(nest, Target.nominal(host(), CACHES, 1))
+    assert on_tiles(made) == ("S2",)
+    compared(nest, made, host(), 1)
+
+
 def test_a_local_has_the_memory_of_a_tile() -> None:
     nest = layer(["relu"], True, "own", False, {"M": 300, "N": 200, "K": 40})
     made = default_schedule(nest, Target.nominal(host(), CACHES, 1))

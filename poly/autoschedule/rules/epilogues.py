@@ -118,24 +118,26 @@ def _tiled(base: Schedule, statement: Statement, loops: Mapping[str, str], steps
     kernel = next((step for step in steps if isinstance(step, Tensorize)), None)
     if contraction is None or r is None or not r.rows or last is None or kernel is None:
         return None
-    reduce = tuple(loops[iterator] for iterator in contraction.reduce)
     before = steps[: last + 1]
     if not all(isinstance(step, (Order, Split, Flatten)) for step in before):
         return None
-    cut = {loop for step in before if isinstance(step, Split) for loop, _ in step.sizes}
-    if cut & set(reduce) and base.nest.array(statement.target.array).kind == "local":
-        return None
     *_, order = before
     assert isinstance(order, Order)
-    inner = order.loops[len(order.loops) - len(reduce) :]
-    if set(inner) != set(reduce):
+    steps_inside = {loops[axis.iterator] for axis in r.reduce}  # without loops of one iteration
+    inner = order.loops[len(order.loops) - len(steps_inside) :]
+    once = [name for iterator in contraction.reduce if (name := loops[iterator]) not in inner]
+    reduce = (*once, *inner)
+    if set(inner) != steps_inside:
+        return None
+    cut = {loop for step in before if isinstance(step, Split) for loop, _ in step.sizes}
+    if cut & steps_inside and base.nest.array(statement.target.array).kind == "local":
         return None
     shared = tuple(Order(tuple(n for n in s.loops if n not in reduce)) if isinstance(s, Order) else s for s in before)
     kept = {iterator: name for iterator, name in loops.items() if name not in reduce}
     initial = _neighbour(statement, {statement.target}, base.nest.statement(kernel.initial)) if kernel.initial else None
     if kernel.initial and initial is None:
         return None
-    return _Tiled(base, statement, tuple(loops.values()), kept, inner, shared, tuple(steps[last + 1 :]), initial)
+    return _Tiled(base, statement, tuple(loops.values()), kept, reduce, shared, tuple(steps[last + 1 :]), initial)
 
 
 def _followers(nest: Nest, statement: Statement, near: int) -> Iterator[_Neighbour]:

@@ -49,4 +49,4 @@ def tile_knobs(m: int, n: int, usual: OuterProduct) -> tuple[Knob, Knob]:
 
 def fitting(isa: ISA, product: OperationPair = MULTIPLY_ADD) -> Callable[[Values], bool]:
     """A test of whether the register tile at given values fits in the registers."""
-    return lambda values: fits(isa, values["rows"] or 1, values["vectors"] or 1, product)
+    return lambda values: fits(isa, values["rows"] or 1, values["vectors"] or 1, by=product)
