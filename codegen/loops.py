@@ -40,7 +40,7 @@ from codegen.loop_ir import (
 )
 from codegen.macros import EACH_VECTOR, IN_ORDER
 from codegen.names import c_name, fresh, function_name
-from codegen.near import Angle, angles, chunked
+from codegen.near import Angle, angles, calls_library, chunked
 from codegen.parallel import Iteration, shared_out
 from codegen.parameters import Parameter, data_parameters, needed, prototype, scratch_parameters
 from codegen.program import Assign, Buffer, Instructions, Program, Threading
@@ -273,7 +273,8 @@ class Writer:
     def _vectorized(self, loop: For, found: tuple[LaneReduction, ...], scope: LoopScope) -> list[cgen.Generable]:
         """The loop in vector lanes; its reductions accumulate in variables, which update the elements after it."""
         if not found:
-            return [Line(EACH_VECTOR), around(loop, self.write(loop.body, scope))]
+            marks = [] if calls_library(loop.body, self.program, scope.near) else [Line(EACH_VECTOR)]
+            return [*marks, around(loop, self.write(loop.body, scope))]
         read = invariants(loop.body, self.program, loop.variable)
         held = hoisted(read, StatementPrinter(self._buffers, self._sizes), scope.taken)
         scope = replace(scope, held=held.names, taken=scope.taken.union(held.names.values()))
