@@ -28,6 +28,7 @@ from codegen.parameters import (
 )
 from codegen.program import Instructions, Program, Threading, Workspace
 from codegen.signature import Signature
+from codegen.specialised import specialised
 from codegen.style import names_in, wrapped
 from codegen.workspace import Layout
 from microkernels.isa import ISA, PORTABLE
@@ -63,7 +64,8 @@ def functions(program: Program, linkage: str = "", threading: Threading = "openm
     """The kernel, after the bodies of its parallel loops; with `bounds`, accesses are asserted to be in bounds."""
     parameters = data_parameters(program)
     writer = Writer(program, threading, bounds)
-    body = writer.write(program.named_loops, LoopScope.of(program))
+    scope = LoopScope.of(program)
+    body = writer.write(specialised(program.named_loops, scope.ranges), scope)
     setup = serial_setup(program, names_in(body))
     every = parameters + call_parameters()
     void = map(cgen.Line, unused(every, names_in([*setup, *body])))

@@ -343,6 +343,19 @@ def parts_of(test: Test) -> tuple[Test, ...]:
     return (test,)
 
 
+def gaps(test: Compare) -> tuple[Int, ...]:
+    """The values of which none is negative exactly if a comparison holds; none at all for `!=`."""
+    apart = test.right - test.left
+    match test.symbol:
+        case "<" | "<=":
+            return (apart - (test.symbol == "<"),)
+        case ">" | ">=":
+            return (-apart - (test.symbol == ">"),)
+        case "==":
+            return apart, -apart
+    return ()
+
+
 def _extreme(name: Literal["min", "max"], values: Iterable[Int | int]) -> Int:
     kept: list[Int] = []
     for value in (part for given in values for part in _flat(name, Linear.of(given))):

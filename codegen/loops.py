@@ -39,6 +39,7 @@ from codegen.loop_ir import (
     written_out,
 )
 from codegen.macros import EACH_VECTOR, IN_ORDER
+from codegen.masked import JammedLines, JammedLoop, jammed
 from codegen.names import c_name, fresh, function_name
 from codegen.near import Angle, angles, calls_library, chunked
 from codegen.parallel import Iteration, shared_out
@@ -273,6 +274,9 @@ class Writer:
     def _vectorized(self, loop: For, found: tuple[LaneReduction, ...], scope: LoopScope) -> list[cgen.Generable]:
         """The loop in vector lanes; its reductions accumulate in variables, which update the elements after it."""
         if not found:
+            jam = jammed(loop, self.program, scope.ranges) if self.tiles else None
+            if jam is not None:
+                return self._jammed(loop, jam, scope)
             marks = [] if calls_library(loop.body, self.program, scope.near) else [Line(EACH_VECTOR)]
             return [*marks, around(loop, self.write(loop.body, scope))]
         read = invariants(loop.body, self.program, loop.variable)
@@ -289,6 +293,17 @@ class Writer:
         whole = block([*held.lines, *lines])
         entered = scope.unknown([loop.entered])
         return [branch(conjunction(entered), [whole]) if entered else whole]
+
+    def _jammed(self, loop: For, jam: JammedLoop, scope: LoopScope) -> list[cgen.Generable]:
+        """The loop with the elements that its jammed iterations write in registers."""
+
+        def body(node: Node, held: Mapping[Element, str], taken: frozenset[str]) -> list[cgen.Generable]:
+            return self.write(node, replace(scope, held={**scope.held, **held}, taken=scope.taken | taken))
+
+        printer = StatementPrinter(self._buffers, self._sizes)
+        lines = JammedLines(jam, self.program, printer, body, scope.taken).lines()
+        entered = scope.unknown([loop.entered])
+        return [branch(conjunction(entered), lines) if entered else block(lines)]
 
     def _tiled(self, loop: For, tile: VectorTile, scope: LoopScope) -> list[cgen.Generable]:
         """The loop around a vector loop, with what that keeps in registers."""

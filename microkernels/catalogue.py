@@ -11,9 +11,10 @@ from __future__ import annotations
 import difflib
 import re
 
-from microkernels.ctext import Space, conversion, part, vector_layer
+from microkernels.ctext import PLAIN, Elements, Space, conversion, multiply_adds, part, vector_layer
 from microkernels.custom_kernel import CustomKernel
-from microkernels.dtypes import DType, f16, f32, f64
+from microkernels.dot import NAMES, DotProduct, dots
+from microkernels.dtypes import DType, f16, f32, f64, i32
 from microkernels.errors import TargetError, shown
 from microkernels.gpu_text import Scalar
 from microkernels.group_kernel import FROM_ANYWHERE, GroupKernel
@@ -36,11 +37,12 @@ CPU_ISAS: dict[str, ISA] = {**ISAS, **{name: isa for name, isa in OPENCL_ISAS.it
 """The instruction sets of CPUs by name, for C and for OpenCL C."""
 
 
-def fits(isa: ISA, rows: int, vectors: int) -> bool:
+def fits(isa: ISA, rows: int, vectors: int, dtype: DType = f32, dot: DotProduct | None = None) -> bool:
     """Whether the sums, a row of B and one broadcast fit in the registers (a single vector of B needs no broadcast
     register if the multiply-add can broadcast from memory; without multiply-adds, the product needs a register)."""
-    broadcast = 0 if isa.name == "avx512" and vectors == 1 else 1
-    product = 1 if isa.name == "portable" else 0
+    fused = dot.is_fused if dot else isa.name == "neon" or (dtype.is_float and isa.name != "portable")
+    broadcast = 0 if isa.name == "avx512" and vectors == 1 and fused and not dot else 1
+    product = 0 if fused else 1
     return rows >= 1 and vectors >= 1 and rows * vectors + vectors + broadcast + product <= isa.registers
 
 
@@ -48,20 +50,28 @@ GROUP = "poly.microkernels"
 """The entry point group in which packages offer microkernels, each under the microkernel's name."""
 
 TUNED = (f32, f64)
-"""The types of the microkernels for one core."""
+"""The types of floats of the microkernels for one core."""
 GROUP_TUNED = (f16, f32, f64)
 """The types of the microkernels for work-groups."""
 
 
-def gemm(isa: ISA, dtype: DType, rows: int, vectors: int) -> OuterProduct:
-    """The outer-product microkernel with a tile of `rows` rows of `vectors` vectors.
+def sums(isa: ISA, dtype: DType) -> bool:
+    """Whether there are outer products of one core with sums of this type; devices and users' sets have no integers."""
+    return dtype in TUNED or (dtype == i32 and isa.name in ISAS)
 
-    Raises TargetError if the tile does not fit in the registers, or if the type is not in TUNED.
+
+def gemm(isa: ISA, dtype: DType, rows: int, vectors: int, dot: DotProduct | None = None) -> OuterProduct:
+    """The outer-product microkernel with a tile of `rows` rows of `vectors` vectors, by the instruction `dot` if given.
+
+    Raises TargetError if the tile does not fit in the registers, or if there are no sums of this type.
     """
-    kernel = OuterProduct("gemm", OUTER_PRODUCT, isa, dtype, rows, vectors * isa.lanes(dtype))
-    if dtype not in TUNED:
-        raise TargetError(f"{kernel} does not exist for {dtype}: microkernels of one core compute in f32 or f64.")
-    if not fits(isa, rows, vectors):
+    made_for = dot.extended(isa) if dot else isa
+    kernel = OuterProduct("gemm", OUTER_PRODUCT, made_for, dtype, rows, vectors * isa.lanes(dtype), dot)
+    if not sums(isa, dtype):
+        raise TargetError(
+            f"{kernel} does not exist for {dtype}: microkernels of one core compute in f32 or f64, on a CPU in i32 too."
+        )
+    if not fits(isa, rows, vectors, dtype, dot):
         raise TargetError(
             f"{kernel} does not fit for {dtype}: {rows} x {vectors} sums, {vectors} vectors of B and a broadcast "
             f"in the {isa.registers} registers of {isa.name}. Take fewer rows or columns."
@@ -132,9 +142,10 @@ GROUP_SHAPES = {
 operands first: rows, columns, slab, rows and columns of a work-item, and whether the panels are double-buffered."""
 
 
-def tiles(isa: ISA, dtype: DType) -> tuple[OuterProduct, ...]:
+def tiles(isa: ISA, dtype: DType, dot: DotProduct | None = None) -> tuple[OuterProduct, ...]:
     """The tiles of one core worth choosing from, the best for large packed operands first."""
-    return tuple(gemm(isa, dtype, rows, vectors) for rows, vectors in isa.tiles or SHAPES[isa.name])
+    known = isa.tiles or SHAPES[isa.name]
+    return tuple(gemm(isa, dtype, *tile, dot) for tile in known if fits(isa, *tile, dtype, dot))
 
 
 def group_tiles(isa: DeviceISA, dtype: DType) -> tuple[GroupKernel, ...]:
@@ -157,7 +168,7 @@ def shapes(isa: ISA, dtype: DType) -> tuple[TileKernel, ...]:
     return group_tiles(isa, dtype) if is_gpu(isa) else tiles(isa, dtype)
 
 
-TILE = re.compile(r"gemm_([a-z0-9]+)_(\d{1,4})x(\d{1,4})")
+TILE = re.compile(rf"gemm_(?:({'|'.join(NAMES)})_)?([a-z0-9]+)_(\d{{1,4}})x(\d{{1,4}})")
 GROUP_TILE = re.compile(r"gemm_openclgpu_(\d{1,4})x(\d{1,4})x(\d{1,4})_(\d{1,4})x(\d{1,4})(_db)?")
 STREAM = re.compile(rf"({'|'.join(STREAMS)})_([a-z0-9]+)")
 
@@ -171,8 +182,8 @@ def find(name: str, dtype: DType) -> Microkernel:
     if name.startswith(f"gemm_{OPENCLGPU.name}_"):
         return _group_tile(name, dtype)
     tile, stream = TILE.fullmatch(name), STREAM.fullmatch(name)
-    if tile and (isa := _cpu_isa(tile[1])) is not None:
-        return _tile(name, isa, dtype, int(tile[2]), int(tile[3]))
+    if tile and (isa := _cpu_isa(tile[2])) is not None:
+        return _tile(name, isa, dtype, int(tile[3]), int(tile[4]), tile[1])
     if stream and (isa := _cpu_isa(stream[2])) is not None:
         return gemv(stream[1], isa, dtype)
     return _custom(name, dtype)
@@ -222,13 +233,16 @@ def _load(name: str) -> None:
         register(offered)
 
 
-def _tile(name: str, isa: ISA, dtype: DType, rows: int, columns: int) -> OuterProduct:
-    lanes = isa.lanes(dtype)
+def _tile(name: str, isa: ISA, dtype: DType, rows: int, columns: int, elements: str | None) -> OuterProduct:
+    lanes, found = isa.lanes(dtype), {dot.name: dot for dot in dots(isa, dtype)}
+    if elements is not None and elements not in found:
+        known = " and ".join(found) or "none"
+        raise TargetError(f"{name} does not exist for {dtype}: {isa.name} multiplies and adds words of {known} to it.")
     if columns % lanes:
         raise TargetError(
             f"{name} does not exist for {dtype}: the columns must be a multiple of {lanes} on {isa.name}."
         )
-    return gemm(isa, dtype, rows, columns // lanes)
+    return gemm(isa, dtype, rows, columns // lanes, found[elements] if elements else None)
 
 
 def _group_tile(name: str, dtype: DType) -> GroupKernel:
@@ -261,14 +275,18 @@ def gemv_source(isa: ISA, dtype: DType) -> str:
     return vector_layer(isa, dtype) + part("gemv", isa, dtype)
 
 
-def pack_source(isa: ISA, dtype: DType, to: Space = "global", source: DType | None = None) -> str:
+def pack_source(isa: ISA, dtype: DType, to: Space = "global", elements: Elements = PLAIN) -> str:
     """C text that defines `pack_f32_avx512` and its variants: across, along, gather, turned.
 
-    On a device the panel is in the address space `to`: `pack_f32_opencl512_l` writes a `__local` one. `source` is the
-    type of the array if it is not that of the panel: `pack_f32_avx512_bf16`.
+    On a device the panel is in the address space `to`: `pack_f32_opencl512_l` writes a `__local` one. `elements` are
+    those of the array and of the panel, where they are not of the type itself: `pack_f32_avx512_bf16` converts,
+    `pack_i32_avx512_i16x2_i8` makes words.
     """
-    converted = conversion(isa, dtype, source) if source else ""
-    return vector_layer(isa, dtype) + converted + part("turn", isa, dtype) + part("pack", isa, dtype, (to,), source)
+    layer = vector_layer(isa, dtype) + multiply_adds(isa, dtype, elements.dot) + part("turn", isa, dtype)
+    if elements.words:  # pack.h says how far a store may spill
+        return layer + part("pack", isa, dtype) + part("pack_words", isa, dtype, elements=elements)
+    converted = conversion(isa, dtype, elements.source) if elements.source else ""
+    return layer + converted + part("pack", isa, dtype, (to,), elements)
 
 
 def scatter_source(isa: ISA, dtype: DType) -> str:

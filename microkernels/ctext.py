@@ -19,10 +19,12 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from microkernels.dtypes import DType, bf16, f16, in_c
+from microkernels.dot import DotProduct, Words
+from microkernels.dtypes import DTYPES, DType, bf16, f16, in_c
 from microkernels.isa import ISA
 from microkernels.opencl_isa import is_device
 from microkernels.prune import items_of
@@ -37,6 +39,11 @@ Space = Literal["global", "local", "private"]
 Spaces: TypeAlias = tuple[Space, Space, Space]
 """The address spaces of the operands A, B and C of a matrix product."""
 GLOBAL: Spaces = ("global", "global", "global")
+
+FLIP = "0x80808080u"
+"""The sign bits of a word of elements of 8 bits."""
+HEADED = re.compile(r"^( *)HEADED ?(.*\n)", re.MULTILINE)
+"""A line that only texts for panels with a head have."""
 
 OPERANDS = {"gemm": ("A_SPACE", "B_SPACE", "C_SPACE"), "pack": ("TO_SPACE",)}
 """The words that stand for the address spaces of a part's operands."""
@@ -63,23 +70,48 @@ def vector_constraint(isa: ISA) -> str:
     return "w" if isa.machine == "aarch64" else "v" if isa.name == "avx512" else "x"
 
 
-def pack_suffix(isa: ISA, dtype: DType, source: DType, *spaces: Space) -> str:
-    """The suffix of the packing routines: that of the panel's type, and the type of the array if it is another one."""
-    return suffix(isa, dtype, *spaces) + (f"_{source.name}" if source.name != dtype.name else "")
+@dataclass(frozen=True)
+class Elements:
+    """What a text has besides `T`: the type `source` of an array that is converted, the layout `words` of a panel, and
+    the instruction `dot` that multiplies and adds words; None for an array of `T`, for panels of elements, and for a
+    multiply-add of these."""
+
+    source: DType | None = None
+    words: Words | None = None
+    dot: DotProduct | None = None
+
+    @property
+    def name(self) -> str:
+        """What the names that a part defines have for it: `_i8x4_headed_i8`."""
+        layout = self.words or self.dot
+        return "".join(f"_{one.name}" for one in (layout, self.source) if one)
+
+    @property
+    def has_head(self) -> bool:
+        """Whether the panel, or that of the right operand, has a head."""
+        return self.words.head if self.words else bool(self.dot and self.dot.is_flipped)
+
+
+PLAIN = Elements()
+"""Panels of the array's elements."""
+
+
+def pack_suffix(isa: ISA, dtype: DType, elements: Elements = PLAIN, *spaces: Space) -> str:
+    """The suffix of the packing routines: that of the panel's type, its words, and the array's type if that differs."""
+    return suffix(isa, dtype, *spaces) + elements.name
 
 
 def specialise(
-    text: str, isa: ISA, dtype: DType, name: str = "", spaces: Sequence[Space] = (), source: DType | None = None
+    text: str, isa: ISA, dtype: DType, name: str = "", spaces: Sequence[Space] = (), elements: Elements = PLAIN
 ) -> str:
-    """C text written for `T`, specialised for one ISA, scalar type and the address spaces of the part `name`.
-
-    `source` is the type `S` of an array that is converted to `T`; None for an array of `T`.
-    """
+    """C text written for `T`, specialised for one ISA, scalar type and the address spaces of the part `name`."""
     operands = dict(zip(OPERANDS.get(name, ()), spaces, strict=False))
-    words = _words(isa, dtype) | _source_words(isa, dtype, source)
-    own = _own_names(name) if letters(isa, *spaces) or source else frozenset()
-    ending = pack_suffix(isa, dtype, source or dtype, *spaces)
-    px = {4: "ps", 8: "pd"}[dtype.size] if isa.machine == "x86_64" or is_device(isa) else dtype.name
+    words = _words(isa, dtype) | _element_words(isa, dtype, elements)
+    own = _own_names(name) if letters(isa, *spaces) or elements != PLAIN else frozenset()
+    ending = pack_suffix(isa, dtype, elements, *spaces)
+    source = elements.source
+    on_arm = f"{'f' if dtype.is_float else 's'}{8 * dtype.size}"
+    px = _kind(dtype) if isa.machine == "x86_64" or is_device(isa) else on_arm
 
     def space(match: re.Match[str]) -> str:
         return KEYWORDS[operands.get(match[1], "global")] if is_device(isa) else ""
@@ -94,15 +126,23 @@ def specialise(
             return word[:-1] + (ending if word in own else suffix(isa, dtype))
         return re.sub("_px$", f"_{px}", word)
 
+    text = HEADED.sub(r"\1\2" if elements.has_head else "", text)
     return NAME.sub(replace, re.sub(r"\b(GLOBAL|[A-Z]+_SPACE) ", space, text))
 
 
-def _source_words(isa: ISA, dtype: DType, source: DType | None) -> dict[str, str]:
-    """The replacements of words for the type of an array; if it is `T`, its elements are loaded as they are."""
-    if source:
-        return {"S": in_c(source).c_name}
-    loads = {"get_S_T": f"load_{suffix(isa, dtype)}", "get_tail_S_T": f"load_tail_{suffix(isa, dtype)}"}
-    return {"S": dtype.c_name, **loads, "one_S_T": ""}
+def _element_words(isa: ISA, dtype: DType, elements: Elements) -> dict[str, str]:
+    """The replacements of words for the elements of arrays and panels; those of type `T` are loaded as they are."""
+    own, dot, words = suffix(isa, dtype), elements.dot, elements.words
+    found = {"multiply_add_D": f"fma_{own}"}
+    if dot:
+        found = {"multiply_add_D": f"dot_{own}_{dot.name}", "DOT": dot.code.replace("vec_T", f"vec_{own}")}
+    if words:
+        mask, flip = f"0x{(1 << 8 * words.element.size) - 1:X}u", FLIP if words.flipped else "0u"
+        found |= {"E": in_c(words.element).c_name, "STEPS": str(words.steps), "MASK_E": mask, "FLIP": flip}
+    if elements.source:
+        return found | {"S": in_c(elements.source).c_name, "OTHER_FLIP": FLIP}
+    loads = {"get_S_T": f"load_{own}", "get_tail_S_T": f"load_tail_{own}"}
+    return found | {"S": dtype.c_name, **loads, "one_S_T": ""}
 
 
 def _words(isa: ISA, dtype: DType) -> dict[str, str]:
@@ -117,11 +157,12 @@ def _words(isa: ISA, dtype: DType) -> dict[str, str]:
         "UNROLL_BY_2": UNROLL_BY_2,
         "MASK": "__mmask16" if dtype.size == 4 else "__mmask8",
         "int_of_T": integer,
-        "EACH_X": ", ".join(["x"] * lanes),
+        "EACH_X": ", ".join(["x" if dtype.is_float else f"(u{integer})x"] * lanes),
+        **_lanes(dtype, integer),
     }
     if not is_device(isa):
         return words
-    kind = {4: "ps", 8: "pd"}[dtype.size]
+    kind = _kind(dtype)
     wide = {64: "512", 32: "256", 16: ""}[isa.vector_bytes]
     return words | {
         "UNROLL": '_Pragma("clang loop unroll(full)")',
@@ -144,6 +185,38 @@ def _words(isa: ISA, dtype: DType) -> dict[str, str]:
     }
 
 
+def _lanes(dtype: DType, integer: str) -> dict[str, str]:
+    """The replacements of words for the lanes of vectors; integers are unsigned there, so that they wrap around."""
+    moved = DTYPES[f"f{8 * dtype.size}"]
+    letter = "" if dtype.size == 4 else "d"
+    moves = {"MOVED": moved.c_name, "RAW_512": f"__m512{letter}", "RAW_256": f"__m256{letter}"}
+    if not dtype.is_float:
+        return moves | {
+            "lane_of_T": f"u{integer}",
+            "RAW_128": "int32x4_t",
+            "SET1_512": "_mm512_set1_epi32",
+            "SET1_256": "_mm256_set1_epi32",
+            "HADD_256": "_mm256_hadd_epi32((__m256i)x, (__m256i)x)",
+            **dict.fromkeys(("FMA_512", "FMA_256", "FMA_128"), "a * b + c"),
+        }
+    kind = _kind(dtype)
+    return moves | {
+        "lane_of_T": dtype.c_name,
+        "RAW_128": f"float{8 * dtype.size}x{16 // dtype.size}_t",
+        "SET1_512": f"_mm512_set1_{kind}",
+        "SET1_256": f"_mm256_set1_{kind}",
+        "HADD_256": f"_mm256_hadd_{kind}(x, x)",
+        "FMA_512": f"_mm512_fmadd_{kind}(a, b, c)",
+        "FMA_256": f"_mm256_fmadd_{kind}(a, b, c)",
+        "FMA_128": f"vfmaq_{dtype.name}(c, a, b)",
+    }
+
+
+def _kind(dtype: DType) -> str:
+    """The ending of x86's intrinsics; integers are moved by those of floats."""
+    return {4: "ps", 8: "pd"}[dtype.size]
+
+
 @functools.cache
 def _file(name: str) -> str:
     """The text of a file such as `c/gemm.h` or `opencl/vec.cl`, before specialisation."""
@@ -163,16 +236,22 @@ def guarded(name: str, text: str) -> str:
 
 
 @functools.cache
-def part(name: str, isa: ISA, dtype: DType, spaces: tuple[Space, ...] = (), source: DType | None = None) -> str:
-    """The file `c/NAME.h` for one ISA, scalar type, address spaces and type of the array, with its guard."""
-    text = specialise(_file(f"c/{name}.h"), isa, dtype, name, spaces, source)
-    return guarded(f"{name}_{pack_suffix(isa, dtype, source or dtype, *spaces)}", text)
+def part(name: str, isa: ISA, dtype: DType, spaces: tuple[Space, ...] = (), elements: Elements = PLAIN) -> str:
+    """The file `c/NAME.h` for one ISA, scalar type, address spaces and elements, with its guard."""
+    text = specialise(_file(f"c/{name}.h"), isa, dtype, name, spaces, elements)
+    return guarded(f"{name}_{pack_suffix(isa, dtype, elements, *spaces)}", text)
 
 
 def conversion(isa: ISA, dtype: DType, source: DType) -> str:
     """Vectors of `dtype` from elements of the type `source`."""
-    name = f"convert_{source.name}" if source in (f16, bf16) else "convert"
-    return part(name, isa, dtype, source=source) + part("convert_tail", isa, dtype, source=source)
+    kind = f"_{source.name}" if source in (f16, bf16) else "_narrow" if source.size <= 2 else ""
+    name, elements = f"convert{kind}", Elements(source)
+    return part(name, isa, dtype, elements=elements) + part("convert_tail", isa, dtype, elements=elements)
+
+
+def multiply_adds(isa: ISA, dtype: DType, dot: DotProduct | None) -> str:
+    """The multiply-add of words, beside the vector layer's own of elements."""
+    return part("dot", isa, dtype, elements=Elements(dot=dot)) if dot else ""
 
 
 def vector_layer(isa: ISA, dtype: DType) -> str:

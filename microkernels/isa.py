@@ -6,7 +6,8 @@ import difflib
 import functools
 import platform
 import re
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from microkernels.dtypes import DType
@@ -39,6 +40,10 @@ class ISA:
     def lanes(self, dtype: DType) -> int:
         """The number of elements of `dtype` in a register."""
         return self.vector_bytes // dtype.size
+
+    def extended(self, features: Mapping[str, str]) -> ISA:
+        """The ISA with further features of CPUs, each with the compiler's flag for it."""
+        return replace(self, flags=(*self.flags, *features.values()), cpu_flags=(*self.cpu_flags, *features))
 
     def missing(self) -> tuple[str, ...]:
         """What this CPU lacks to run the ISA: the family, or CPU flags. Empty if the ISA runs here."""

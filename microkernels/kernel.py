@@ -12,8 +12,20 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from microkernels.contract import Access, Contract
-from microkernels.ctext import GLOBAL, Spaces, guarded, letters, part, specialise, suffix, vector_layer
+from microkernels.ctext import (
+    GLOBAL,
+    Elements,
+    Spaces,
+    guarded,
+    letters,
+    multiply_adds,
+    part,
+    specialise,
+    suffix,
+    vector_layer,
+)
 from microkernels.dispatch import gemm_function
+from microkernels.dot import DotProduct
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
 
@@ -120,11 +132,25 @@ class TileKernel(Microkernel):
 
 @dataclass(frozen=True)
 class OuterProduct(TileKernel):
-    """The outer-product kernel of one core, which holds its tile of the result in vector registers."""
+    """The outer-product kernel of one core, which holds its tile of the result in vector registers.
+
+    With `dot` it reads panels of words, and multiplies and adds the elements of several steps at a time.
+    """
+
+    dot: DotProduct | None = None
 
     @property
     def name(self) -> str:
-        return named(self.family, self.isa, f"{self.rows}x{self.columns}")
+        return named(self._family, self.isa, f"{self.rows}x{self.columns}")
+
+    @property
+    def _family(self) -> str:
+        return f"{self.family}_{self.dot.name}" if self.dot else self.family
+
+    @property
+    def steps(self) -> int:
+        """The steps of the reduction in an element of a panel."""
+        return self.dot.steps if self.dot else 1
 
     @property
     def c_name(self) -> str:
@@ -134,7 +160,7 @@ class OuterProduct(TileKernel):
     def function(self, spaces: Spaces = GLOBAL) -> str:
         """The C function for operands A, B and C in these address spaces: `gemm_f32_opencl512_6x64_lgg`."""
         tile = f"{self.rows}x{self.columns}{letters(self.isa, *spaces)}"
-        return f"{self.family}_{suffix(self.isa, self.dtype)}_{tile}"
+        return f"{self._family}_{suffix(self.isa, self.dtype)}_{tile}"
 
     @property
     def vectors(self) -> int:
@@ -148,6 +174,8 @@ class OuterProduct(TileKernel):
         column_values = None if columns is None else frozenset(columns)
         name = self.function(spaces)
         function = gemm_function(name, self.rows, self.columns, self.isa.lanes(self.dtype), row_values, column_values)
-        text = specialise(function, self.isa, self.dtype, "gemm", spaces)
-        tile = part("gemm", self.isa, self.dtype, spaces)
-        return vector_layer(self.isa, self.dtype) + tile + guarded(name, text)
+        elements = Elements(dot=self.dot)
+        text = specialise(function, self.isa, self.dtype, "gemm", spaces, elements)
+        tile = part("gemm", self.isa, self.dtype, spaces, elements)
+        layer = vector_layer(self.isa, self.dtype) + multiply_adds(self.isa, self.dtype, self.dot)
+        return layer + tile + guarded(name, text)

@@ -18,6 +18,7 @@ from microkernels.catalogue import registered
 from microkernels.custom_kernel import CustomKernel
 from microkernels.errors import TargetError
 from microkernels.isa import ISA
+from microkernels.kernel import Microkernel
 from poly.analysis.bounds import check
 from poly.errors import ScheduleError
 from poly.ir.nest import Nest
@@ -88,12 +89,14 @@ def compiled(nest: Nest, isa: ISA, threads: int, basis: Basis) -> Compiled:
         ToolchainError: the cache directory cannot be written.
     """
     custom = _custom_kernels(basis)
-    _check_cpu(custom)
+    _check_cpu(kernels_of(basis) if isinstance(basis, Schedule) else custom, isa)
     key = _key(nest, isa, threads, basis, custom)
     kept = cache.get(key)
     if kept is not None:
         return Compiled.from_values(json.loads(kept))
-    made = translate(followed(check(nest), isa, threads, basis), isa)
+    schedule = followed(check(nest), isa, threads, basis)
+    _check_cpu(kernels_of(schedule), isa)
+    made = translate(schedule, isa)
     cache.put(key, json.dumps(asdict(made)))
     return made
 
@@ -153,15 +156,19 @@ def _custom_kernels(basis: Basis) -> tuple[CustomKernel, ...]:
 
 def custom_kernels(made: Schedule) -> tuple[CustomKernel, ...]:
     """The users' microkernels in a schedule, sorted by name."""
+    return tuple(kernel for kernel in kernels_of(made) if isinstance(kernel, CustomKernel))
+
+
+def kernels_of(made: Schedule) -> tuple[Microkernel, ...]:
+    """The microkernels in a schedule, sorted by name."""
     kernels = {node.kernel for node in walk(made.tree) if isinstance(node, Micro)}
-    custom = [kernel for kernel in kernels if isinstance(kernel, CustomKernel)]
-    return tuple(sorted(custom, key=lambda kernel: (kernel.name, kernel.dtype.name)))
+    return tuple(sorted(kernels, key=lambda kernel: (kernel.name, kernel.dtype.name)))
 
 
-def _check_cpu(kernels: Iterable[CustomKernel]) -> None:
-    """Raises TargetError if this CPU lacks a feature that a user's microkernel needs."""
+def _check_cpu(kernels: Iterable[Microkernel], isa: ISA) -> None:
+    """Raises TargetError if this CPU lacks a feature that a microkernel needs beside the instruction set."""
     for kernel in kernels:
-        missing = kernel.isa.missing()
+        missing = kernel.isa.missing() if kernel.isa.name == isa.name else ()
         if missing:
             raise TargetError(f"microkernel({kernel}) cannot run here: this CPU lacks {', '.join(missing)}.")
 
@@ -209,7 +216,7 @@ def _printed(program: Program, schedule: Schedule, isa: ISA) -> Compiled:
     from codegen.guard import guard
 
     text, signature = kernel_source(program), Signature.of(program)
-    more = dict.fromkeys(flag for kernel in custom_kernels(schedule) for flag in kernel.isa.flags)
+    more = dict.fromkeys(flag for kernel in kernels_of(schedule) for flag in kernel.isa.flags)
     flags = (*isa.flags, *(flag for flag in more if flag not in isa.flags), *link_flags(program))
     return Compiled(text, routines(program), guard(signature), flags, signature.scratch)
 

@@ -6,7 +6,6 @@ import difflib
 import re
 import textwrap
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from codegen.expr import Const, Load
@@ -167,7 +166,7 @@ def _extended(isa: ISA, needs: Any) -> ISA:
         named = isinstance(feature, str) and re.fullmatch(r"\w+", feature)
         if not (named and isinstance(flag, str) and re.fullmatch(r"-m[\w.+=-]+", flag)):
             raise SpecError(f"needs must be a dictionary such as {{'sse4_1': '-msse4.1'}}, not {shown(needs)}.")
-    return replace(isa, flags=(*isa.flags, *features.values()), cpu_flags=(*isa.cpu_flags, *features))
+    return isa.extended(features)
 
 
 def _tile(nest: Nest, contract: Contract, tile: Any) -> dict[str, int]:

@@ -26,7 +26,7 @@ INLINE void gemm_step_T(int64_t rows, int64_t vectors, int partial, tail_T tail,
         const vec_T x = broadcast_T(a[i][ak]);
         UNROLL
         for (int64_t v = 0; v < vectors; v++) {
-            sum[i][v] = fma_T(x, row[v], sum[i][v]);
+            sum[i][v] = multiply_add_D(x, row[v], sum[i][v]);
             hold_T(&sum[i][v], x);
         }
     }
@@ -64,6 +64,9 @@ INLINE void gemm_tile_T(int64_t rows, int64_t vectors, int partial, int64_t last
             sum[i][v] = start_from_c ? load_T(c[i] + v * LANES_T) : zero_T();
         if (partial)
             sum[i][whole] = start_from_c ? load_tail_T(c[i] + whole * LANES_T, tail) : zero_T();
+        HEADED UNROLL
+        HEADED for (int64_t v = 0; v < vectors; v++)
+        HEADED     sum[i][v] += load_T(b - b0 + v * LANES_T);
     }
 
     for (int64_t k2 = 0; k2 < K2; k2++) {

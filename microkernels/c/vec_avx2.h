@@ -1,9 +1,9 @@
-/* The vector layer for AVX2 with FMA: 8 floats or 4 doubles. */
+/* The vector layer for AVX2 with FMA: 8 floats or integers, or 4 doubles. Integers move as floats do, see AVX-512. */
 #include <immintrin.h>
 #include <stdint.h>
 
 enum { LANES_T = (int)(32 / sizeof(T)) };
-typedef T vec_T __attribute__((vector_size(32)));
+typedef lane_of_T vec_T __attribute__((vector_size(32)));
 typedef int_of_T ints_T __attribute__((vector_size(32)));
 typedef struct {
     __m256i there; /* the sign bit of each lane that is there */
@@ -21,10 +21,10 @@ INLINE tail_T tail_of_T(int64_t lanes)
     return tail;
 }
 
-INLINE vec_T zero_T(void) { return _mm256_setzero_px(); }
-INLINE vec_T broadcast_T(T x) { return _mm256_set1_px(x); }
-INLINE vec_T load_T(const T *p) { return _mm256_loadu_px(p); }
-INLINE void store_T(T *p, vec_T x) { _mm256_storeu_px(p, x); }
+INLINE vec_T zero_T(void) { return (vec_T)_mm256_setzero_px(); }
+INLINE vec_T broadcast_T(T x) { return (vec_T)SET1_256(x); }
+INLINE vec_T load_T(const T *p) { return (vec_T)_mm256_loadu_px((MOVED const *)p); }
+INLINE void store_T(T *p, vec_T x) { _mm256_storeu_px((MOVED *)p, (RAW_256)x); }
 
 /* A masked load takes more of the load units than one of half or a quarter of a vector. */
 INLINE vec_T load_tail_T(const T *p, tail_T tail)
@@ -34,7 +34,7 @@ INLINE vec_T load_tail_T(const T *p, tail_T tail)
         return (vec_T)_mm256_zextsi128_si256(_mm_loadu_si128((const __m128i *)p));
     if (__builtin_constant_p(bytes) && bytes == 8)
         return (vec_T)_mm256_zextsi128_si256(_mm_loadl_epi64((const __m128i *)p));
-    return _mm256_maskload_px(p, tail.there);
+    return (vec_T)_mm256_maskload_px((MOVED const *)p, tail.there);
 }
 
 /* By halves, because a masked store takes up to 40 instructions on AMD's CPUs. */
@@ -59,7 +59,7 @@ INLINE void store_tail_T(T *p, vec_T x, tail_T tail)
         __builtin_memcpy(p, &part, sizeof(T));
 }
 
-INLINE vec_T fma_T(vec_T a, vec_T b, vec_T c) { return _mm256_fmadd_px(a, b, c); }
+INLINE vec_T fma_T(vec_T a, vec_T b, vec_T c) { return FMA_256; }
 
 /* clang spills sums where they fill nearly all registers, unless each must be in one together with the x of its product. */
 INLINE void hold_T(vec_T *sum, vec_T x)
@@ -82,10 +82,10 @@ INLINE void all_registers_T(void)
 
 INLINE T total_T(vec_T x)
 {
-    x += _mm256_permute2f128_px(x, x, 1);
+    x += (vec_T)_mm256_permute2f128_px((RAW_256)x, (RAW_256)x, 1);
     UNROLL
     for (int l = LANES_T / 2; l > 1; l /= 2)
-        x = _mm256_hadd_px(x, x);
+        x = (vec_T)HADD_256;
     return x[0];
 }
 
@@ -100,10 +100,12 @@ INLINE void store_upper_T(T *p, vec_T x)
 /* zip_low is a0 b0 a1 b1 …, zip_high the rest of the same. */
 INLINE vec_T zip_low_T(vec_T a, vec_T b)
 {
-    return _mm256_permute2f128_px(_mm256_unpacklo_px(a, b), _mm256_unpackhi_px(a, b), 0x20);
+    const RAW_256 x = (RAW_256)a, y = (RAW_256)b;
+    return (vec_T)_mm256_permute2f128_px(_mm256_unpacklo_px(x, y), _mm256_unpackhi_px(x, y), 0x20);
 }
 
 INLINE vec_T zip_high_T(vec_T a, vec_T b)
 {
-    return _mm256_permute2f128_px(_mm256_unpacklo_px(a, b), _mm256_unpackhi_px(a, b), 0x31);
+    const RAW_256 x = (RAW_256)a, y = (RAW_256)b;
+    return (vec_T)_mm256_permute2f128_px(_mm256_unpacklo_px(x, y), _mm256_unpackhi_px(x, y), 0x31);
 }

@@ -1,9 +1,10 @@
-/* The vector layer for AVX-512: 16 floats or 8 doubles. T is the scalar, _px stands for _ps or _pd, _T for the pair of both. */
+/* The vector layer for AVX-512: 16 floats or integers, or 8 doubles. T is the scalar, _px stands for _ps or _pd, _T for the
+   pair of both. Integers move as floats do, bit by bit, and wrap around as unsigned ones. */
 #include <immintrin.h>
 #include <stdint.h>
 
 enum { LANES_T = (int)(64 / sizeof(T)) };
-typedef T vec_T __attribute__((vector_size(64)));
+typedef lane_of_T vec_T __attribute__((vector_size(64)));
 typedef int_of_T ints_T __attribute__((vector_size(64)));
 typedef uint16_t tail_T; /* which lanes of a partial vector are there */
 
@@ -11,13 +12,13 @@ INLINE int64_t least_T(int64_t a, int64_t b) { return a < b ? a : b; }
 
 INLINE tail_T tail_of_T(int64_t lanes) { return (tail_T)((1u << lanes) - 1); }
 
-INLINE vec_T zero_T(void) { return _mm512_setzero_px(); }
-INLINE vec_T broadcast_T(T x) { return _mm512_set1_px(x); }
-INLINE vec_T load_T(const T *p) { return _mm512_loadu_px(p); }
-INLINE vec_T load_tail_T(const T *p, tail_T tail) { return _mm512_maskz_loadu_px((MASK)tail, p); }
-INLINE void store_T(T *p, vec_T x) { _mm512_storeu_px(p, x); }
-INLINE void store_tail_T(T *p, vec_T x, tail_T tail) { _mm512_mask_storeu_px(p, (MASK)tail, x); }
-INLINE vec_T fma_T(vec_T a, vec_T b, vec_T c) { return _mm512_fmadd_px(a, b, c); }
+INLINE vec_T zero_T(void) { return (vec_T)_mm512_setzero_px(); }
+INLINE vec_T broadcast_T(T x) { return (vec_T)SET1_512(x); }
+INLINE vec_T load_T(const T *p) { return (vec_T)_mm512_loadu_px(p); }
+INLINE vec_T load_tail_T(const T *p, tail_T tail) { return (vec_T)_mm512_maskz_loadu_px((MASK)tail, p); }
+INLINE void store_T(T *p, vec_T x) { _mm512_storeu_px(p, (RAW_512)x); }
+INLINE void store_tail_T(T *p, vec_T x, tail_T tail) { _mm512_mask_storeu_px(p, (MASK)tail, (RAW_512)x); }
+INLINE vec_T fma_T(vec_T a, vec_T b, vec_T c) { return FMA_512; }
 INLINE void hold_T(vec_T *sum, vec_T x) { (void)sum, (void)x; } /* see AVX2 */
 
 INLINE void all_registers_T(void) /* see AVX2 */
@@ -55,7 +56,7 @@ INLINE vec_T zip_low_T(vec_T a, vec_T b)
     UNROLL
     for (int l = 0; l < LANES_T; l++)
         from[l] = l / 2 + l % 2 * LANES_T;
-    return _mm512_permutex2var_px(a, (__m512i)from, b);
+    return (vec_T)_mm512_permutex2var_px((RAW_512)a, (__m512i)from, (RAW_512)b);
 }
 
 INLINE vec_T zip_high_T(vec_T a, vec_T b)
@@ -64,5 +65,5 @@ INLINE vec_T zip_high_T(vec_T a, vec_T b)
     UNROLL
     for (int l = 0; l < LANES_T; l++)
         from[l] = LANES_T / 2 + l / 2 + l % 2 * LANES_T;
-    return _mm512_permutex2var_px(a, (__m512i)from, b);
+    return (vec_T)_mm512_permutex2var_px((RAW_512)a, (__m512i)from, (RAW_512)b);
 }

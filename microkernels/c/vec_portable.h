@@ -2,8 +2,8 @@
 #include <stdint.h>
 
 enum { LANES_T = (int)(16 / sizeof(T)) };
-typedef T vec_T __attribute__((vector_size(16)));
-typedef T loose_T __attribute__((vector_size(16), may_alias, aligned(sizeof(T)))); /* at any element's address */
+typedef lane_of_T vec_T __attribute__((vector_size(16)));
+typedef lane_of_T loose_T __attribute__((vector_size(16), may_alias, aligned(sizeof(T)))); /* at any element's address */
 
 INLINE int64_t least_T(int64_t a, int64_t b) { return a < b ? a : b; }
 

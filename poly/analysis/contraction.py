@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import islpy as isl
 
 from codegen.expr import Binary, Cast, Const, Expr, Load, Unary, loads, walk
-from microkernels.dtypes import DType, bf16, f16, f32
+from microkernels.dtypes import DType, bf16, f16, f32, i32
 from poly.analysis.dependences import dependences
 from poly.ir.instances import coordinates, loop_values
 from poly.ir.layout import step
@@ -39,8 +39,16 @@ class Contraction:
     columns: tuple[str, ...]
     reduce: tuple[str, ...]
     batch: tuple[str, ...]
-    converted: frozenset[str] = frozenset()
-    """The operands, `left` or `right`, whose elements are converted to the output's type."""
+    dtype: DType = f32
+    """The type of the sums."""
+    elements: tuple[DType, DType] = (f32, f32)
+    """The types of the left and the right operand's elements, which are converted to that of the sums."""
+
+    @property
+    def converted(self) -> frozenset[str]:
+        """The operands, `left` or `right`, whose elements are converted."""
+        sides = zip(("left", "right"), self.elements, strict=True)
+        return frozenset(side for side, own in sides if own != self.dtype)
 
 
 def recognise(nest: Nest, statement: Statement) -> Contraction | None:
@@ -79,15 +87,16 @@ def _formed(nest: Nest, statement: Statement) -> Contraction | str:
         return "an index is not affine"
     if any(not _is_scalar(nest, f) for f in others):
         return "a factor beside the two elements is neither a constant nor a number that the caller passes"
-    if not dtype.is_float:
-        return f"there is none for {dtype.name}"
     types = [nest.array(load.array).dtype for load in operands]
+    if not dtype.is_float and (dtype != i32 or any(own.size > i32.size for own in types)):
+        return f"there is none for {dtype.name}"
+    if not dtype.is_float and any(own.is_float for own in types):
+        return "it converts floats to integers"
     halves = [own.name for own in (f16, bf16) if own in types]
     if halves and dtype not in (f32, f16, bf16):
         return f"it converts {' and '.join(halves)} to {dtype.name}, not to f32"
-    converted = frozenset(side for side, own in zip(("left", "right"), types, strict=True) if own != dtype)
     found = _with_roles(statement, operands[0], operands[1], _product(others))
-    return _oriented(nest, replace(found, converted=converted))
+    return _oriented(nest, replace(found, dtype=dtype, elements=(types[0], types[1])))
 
 
 def _element(nest: Nest, factor: Expr, dtype: DType) -> Load | None:
@@ -235,6 +244,5 @@ def _is_single(statement: Statement, iterator: str) -> bool:
 
 def exchange(c: Contraction) -> Contraction:
     """The same with the operands, and thus rows and columns, exchanged."""
-    turned = {"left": "right", "right": "left"}
-    converted = frozenset(turned[side] for side in c.converted)
-    return replace(c, left=c.right, right=c.left, rows=c.columns, columns=c.rows, converted=converted)
+    left, right = c.elements
+    return replace(c, left=c.right, right=c.left, rows=c.columns, columns=c.rows, elements=(right, left))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from math import inf
 
 import islpy as isl
 
@@ -14,6 +15,7 @@ from poly.analysis.dependences import Dependence, dependences
 from poly.analysis.scans import scanned_in
 from poly.analysis.selections import selected_in
 from poly.ir.budget import QUESTION, limited
+from poly.ir.instances import Instances
 from poly.ir.nest import Nest
 from poly.ir.paths import Path, Position, paths
 from poly.ir.sets import first_point
@@ -105,14 +107,27 @@ def lane_conflict(nest: Nest, tree: Node, loop: str) -> Dependence | None:
     ordered = (d for d in known.binding if not (chosen.covers(d) or scanned.covers(d)))
     carried = _carried(ordered, tree, loop)
     inner = (other for band in bands(tree) if band.name == loop for other in bands(band.body))
-    innermost = all(is_written_out(nest, other) for other in inner)
+    innermost = all(is_written_out(nest, tree, other) for other in inner)
     return _colliding(nest, known.races, tree, loop) if carried is None and innermost else carried
 
 
-def is_written_out(nest: Nest, band: Band) -> bool:
-    """Whether a loop is unrolled by at least as many iterations as it has."""
-    whole = extent(nest, band) if band.unroll > 1 else None
-    return whole is not None and whole <= band.unroll
+def is_written_out(nest: Nest, tree: Node, band: Band) -> bool:
+    """Whether a loop is unrolled by at least as many iterations as it has for fixed values of the loops around."""
+    if band.unroll < 2:
+        return False
+    whole = extent(nest, band)
+    return (whole is not None and whole <= band.unroll) or _most_iterations(nest, tree, band) <= band.unroll
+
+
+def _most_iterations(nest: Nest, tree: Node, band: Band) -> float:
+    """The most iterations of a loop for fixed values of the loops around; infinite if they depend on sizes."""
+    found, most = paths(tree), 0.0
+    for name, function in band.functions:
+        path = found[name]
+        loops = tuple((b.name, b.function(name)) for b in path[: path.index(band)] if isinstance(b, Band))
+        count = Instances("around", nest.statement(name).domain, loops).most(function).max_val()
+        most = max(most, count.to_python() if count.is_int() else inf)
+    return most
 
 
 def recurs(nest: Nest, tree: Node, loop: str) -> bool:

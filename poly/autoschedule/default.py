@@ -24,6 +24,7 @@ from poly.autoschedule.rules.blocks import lines
 from poly.autoschedule.rules.factorisations import usual_factorisation
 from poly.autoschedule.rules.form import Form, usual_parts
 from poly.autoschedule.rules.grain import in_groups
+from poly.autoschedule.rules.jam import usual_jam
 from poly.autoschedule.rules.lanes import in_lanes
 from poly.autoschedule.rules.microkernels import contracted, with_other_loops
 from poly.autoschedule.rules.orders import usual_order
@@ -36,6 +37,7 @@ from poly.autoschedule.rules.wavefront import interleaved
 from poly.errors import CostWarning
 from poly.ir.budget import TooCostly, limited
 from poly.ir.nest import Nest
+from poly.ir.tree import Micro, walk
 from poly.model.core import Target
 from poly.model.price import price
 from poly.model.work import LOAD
@@ -73,6 +75,10 @@ def _chosen(nest: Nest, target: Target) -> Form:
 
         return usual_form(nest, target.isa)
     made = contracted(nest, target)
+    if not has_outer_product(made):
+        jam = None if isinstance(target.isa, DeviceISA) else usual_jam(nest, target.threads)
+        if jam is not None:
+            return jam
     if not made.steps:
         return usual_loops(nest, target)
     kernels, expected = Form.fixed(KERNELS, made), expectation(made, target)
@@ -82,7 +88,14 @@ def _chosen(nest: Nest, target: Target) -> Form:
     if expected.seconds <= PLAIN_STEP * expected.least / target.threads:
         return kernels
     plain = usual_loops(nest, target)
-    return plain if expectation(plain.tried, target).seconds < expected.seconds else kernels
+    if expectation(plain.tried, target).seconds >= expected.seconds:
+        return kernels
+    return (None if isinstance(target.isa, DeviceISA) else usual_jam(nest, target.threads)) or plain
+
+
+def has_outer_product(made: Schedule) -> bool:
+    """Whether a schedule has a microkernel with a register tile."""
+    return any(isinstance(node, Micro) and not node.kernel.in_place for node in walk(made.tree))
 
 
 def _in_row_blocks(nest: Nest, target: Target) -> Schedule | None:

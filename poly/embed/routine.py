@@ -14,7 +14,7 @@ from microkernels.isa import ISA, host_machine
 from poly.analysis.bounds import check
 from poly.analysis.facts import delicate, drifts
 from poly.autoschedule.default import default_schedule
-from poly.compiled import custom_kernels
+from poly.compiled import kernels_of
 from poly.embed.group import Group
 from poly.embed.trials import trials
 from poly.errors import ScheduleError, SpecError
@@ -95,7 +95,7 @@ def _variant(
 
 
 def _program(nest: Nest, made: Schedule, isa: ISA) -> Program:
-    for kernel in custom_kernels(made):
+    for kernel in kernels_of(made):
         more = [feature for feature in kernel.isa.cpu_flags if feature not in isa.cpu_flags]
         if more:
             raise TargetError(

@@ -24,7 +24,7 @@ from poly.machine import Measured, machine, measured
 from poly.machine.target import Backend, parse
 from poly.model import Caches
 from poly.model.core import FULL, Target
-from poly.model.host import caches, here, rates
+from poly.model.host import caches, features, here, rates
 from poly.model.schedules import predicted
 from poly.names import check_sizes_meant
 from poly.opencl_kernel import OpenCLKernel
@@ -118,7 +118,7 @@ def _made(of: Subject, fixed: Schedule) -> Explanation:
     known = measured(machine())
     dtypes = _dtypes(fixed.nest)
     evidence = measurement(schedule.nest, schedule, target, threads, sizes)
-    prediction = predicted(fixed, Target(isa, caches(threads), rates(isa, threads), threads))
+    prediction = predicted(fixed, Target(isa, caches(threads), rates(isa, threads), threads, features(isa)))
     done = work(fixed.nest)
     return Explanation(
         schedule=fixed,

@@ -145,7 +145,7 @@ class _Asked:
         kernels = [node.kernel.name for node in walk(band) if isinstance(node, Micro)]
         if kernels:
             return Reason(name, VECTORISED, "kernel", f"the microkernel {kernels[0]} inside it computes in vectors")
-        inner = [other.name for other in bands(band.body) if not is_written_out(nest, other)]
+        inner = [other.name for other in bands(band.body) if not is_written_out(nest, tree, other)]
         if inner:
             text = f"only innermost loops run in lanes, and it has inner loops: {', '.join(inner)}"
             return Reason(name, VECTORISED, "another loop", text)

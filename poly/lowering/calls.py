@@ -14,7 +14,7 @@ from codegen.integer import Int, Linear, product, quotient
 from codegen.loop_ir import For, Node
 from codegen.names import c_name
 from codegen.program import Instructions, Workspace
-from microkernels.ctext import GLOBAL, Space, Spaces
+from microkernels.ctext import GLOBAL, PLAIN, Elements, Space, Spaces
 from microkernels.dtypes import DType
 from microkernels.kernel import LEVELS
 from poly.analysis.contraction import Contraction, exchange, formed
@@ -56,9 +56,8 @@ class RoutineCall:
     """A statement that calls a routine once for each point of `domain`; `iterators` are C variables in `body`.
 
     `routine` is the family's name; `rows` and `columns` are the possible extents of calls (None: any); `spaces` are the
-    address spaces of a microkernel's operands; `to` is that of a copy's panels, and `source` the type
-    of the array that it converts (None: that of the panels); `workspaces` are scratch arrays that
-    only this statement uses.
+    address spaces of a microkernel's operands; `to` is that of a copy's panels, which have the type `dtype`, and
+    `elements` are those of the array and the panels; `workspaces` are scratch arrays that only this statement uses.
     """
 
     name: str
@@ -70,7 +69,8 @@ class RoutineCall:
     columns: frozenset[int] | None = None
     spaces: Spaces = GLOBAL
     to: Space = "global"
-    source: DType | None = None
+    dtype: DType | None = None
+    elements: Elements = PLAIN
     workspaces: tuple[Workspace, ...] = ()
 
 
@@ -82,6 +82,7 @@ class Panel:
     reduction, and with the lane `lane`: a tile that a slanted bound cuts may lack the first. `longer` has the panel's
     number of steps for each inner loop of the reduction of which a call may have fewer, by the loops' names. The buffer
     has `count` elements and is in the address space `space` on an OpenCL device; it is filled inside `depth` loops.
+    A panel of words has one row for each word, and `head` rows before the first.
     """
 
     buffer: str
@@ -92,6 +93,7 @@ class Panel:
     space: Space = "global"
     steps: Int = START
     lane: Int = START
+    head: int = 0
     longer: Mapping[str, Int] = field(default_factory=dict)
 
     def start(self, further: Int = START) -> Pointer:
@@ -101,7 +103,7 @@ class Panel:
     @property
     def first(self) -> Int:
         """The position of the first step that a call reads."""
-        return self.offset + self.steps * self.width
+        return self.offset + (self.steps + self.head) * self.width
 
 
 @dataclass(frozen=True)
@@ -211,6 +213,11 @@ def taken_bands(micro: Micro) -> dict[str, Band]:
         *zip(contract.reduce, micro.reduce, strict=False),
     )
     return {loop: band for loop, band in loops if loop is not None and band is not None}
+
+
+def in_words(steps: Int, of: int) -> Int:
+    """The number of words, of so many steps each, for the steps of the innermost loop of a reduction."""
+    return quotient(steps + (of - 1), of) if of > 1 else steps
 
 
 def iterators_of(statement: Statement, access: Load) -> frozenset[str]:

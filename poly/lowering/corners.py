@@ -11,7 +11,7 @@ from itertools import product
 from codegen.instructions import Call, assert_within, index_inside
 from codegen.integer import Int, Linear, quotient
 from codegen.integer import product as multiplied
-from poly.lowering.calls import Operand, Panel
+from poly.lowering.calls import Operand, Panel, in_words
 from poly.lowering.tile import KernelTile
 
 
@@ -36,7 +36,8 @@ def tile_checks(tile: KernelTile, panels: Iterable[Panel | None]) -> tuple[Call,
 def _read(tile: KernelTile, panel: Panel) -> Int:
     """The elements of a panel from the first that a tile reads to the last."""
     if not panel.longer:
-        return multiplied(Linear.name(f"steps{level}") for level in range(len(tile.node.reduce))) * panel.width
+        counted = [Linear.name(f"steps{level}") for level in range(len(tile.node.reduce))]
+        return multiplied([in_words(counted[0], tile.word), *counted[1:]]) * panel.width
     levels = range(len(tile.node.reduce))
     return sum((multiplied([tile.steps(n) - 1, tile.panel_stride(panel, n)]) for n in levels), Linear.of(panel.width))
 

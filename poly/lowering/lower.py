@@ -175,8 +175,9 @@ def _preamble(tree: Node, expansion: Expansion, isa: ISA) -> str:
     micros = [node for node in walk(tree) if isinstance(node, Micro)]
     for dtype in sorted({micro.kernel.dtype for micro in micros}, key=lambda d: d.name):
         routines = {call.routine for call in expansion.calls}
-        packs = dict.fromkeys((call.to, call.source) for call in expansion.calls if call.routine == "pack")
-        texts += [pack_source(isa, dtype, place, source) for place, source in packs if source != dtype]
+        copies = [call for call in expansion.calls if call.routine == "pack" and call.dtype == dtype]
+        packs = dict.fromkeys((call.to, call.elements) for call in copies)
+        texts += [pack_source(isa, dtype, place, elements) for place, elements in packs]
         texts += [make(isa, dtype) for routine, make in ROUTINES.items() if routine in routines]
     tiles = {micro.kernel for micro in micros if isinstance(micro.kernel, TileKernel)}
     for kernel in sorted(tiles, key=lambda kernel: (kernel.name, kernel.dtype.name)):

@@ -18,10 +18,10 @@ from codegen.loop_ir import For, Node, below
 from codegen.names import another, c_name
 from codegen.program import Instructions, Workspace
 from microkernels.contract import Side
-from microkernels.ctext import pack_suffix
+from microkernels.ctext import Elements, pack_suffix
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
-from microkernels.kernel import LEVELS, TileKernel
+from microkernels.kernel import LEVELS, OuterProduct, TileKernel
 from microkernels.opencl_isa import DeviceISA
 from poly.errors import ScheduleError
 from poly.ir.coordinates import solve
@@ -40,6 +40,7 @@ from poly.lowering.calls import (
     RoutineCall,
     absorbed,
     along,
+    in_words,
     inner_bands,
     involves,
     iterators_of,
@@ -96,18 +97,28 @@ def panel_copy(
     buffer = another(f"{node.array}_{source.role}" if node.role else f"{node.array}_panels", taken)
     number, extents = _panel_number(Instances("around", statement.domain, outer), numbering, statement.name)
     steps = [value(instances.most(b.function(statement.name)), ()) for b in source.reduce]
-    size = product([*steps, source.width])
-    count = element_count([*extents, *steps, source.width])
+    rows = product([*steps[:-1], in_words(steps[-1], source.word)]) + source.head
+    size = product([rows, source.width])
+    count = element_count([*extents, rows, source.width])
     space = panel_space(isa, private, source.dtype, count, workspaces)
-    panel = Panel(c_name(buffer), product([number, size]), source.width, count, len(outer), space)
-    group, converted = None, source.stored if source.stored != source.dtype else None
+    panel = Panel(c_name(buffer), product([number, size]), source.width, count, len(outer), space, head=source.head)
+    group = None
     if several := turned or beside:
         inside = [band.name for band in numbering].index(several.name) + 1
         group = PanelGroup(product([*extents[inside:], size]), turned)
-    copied = _copied(source, instances, panel, pack_suffix(isa, source.dtype, source.stored, space), group)
+    copied = _copied(source, instances, panel, pack_suffix(isa, source.dtype, source.elements, space), group)
     return PanelCopy(
         source.role,
-        RoutineCall(instances.name, instances.names, instances.domain, copied, "pack", to=space, source=converted),
+        RoutineCall(
+            instances.name,
+            instances.names,
+            instances.domain,
+            copied,
+            "pack",
+            to=space,
+            dtype=source.dtype,
+            elements=source.elements,
+        ),
         tuple(b.name for b in single),
         Workspace(buffer, source.dtype, count, private, space, f"panels of {node.array}", node.array, instances.name),
         _begun(source, panel, _read(source, micro, outer, between)),
@@ -158,8 +169,15 @@ def _begun(source: PanelSource, panel: Panel, read: _Read) -> Panel:
         begin = value(whole.low(band.function(name)), whole.names)
         return Linear() if read.agree(Instances.low, band) else Linear.name(band.name) - begin
 
+    if source.word > 1 and not all(
+        read.agree(one, b) for one in (Instances.low, Instances.count) for b in source.reduce
+    ):
+        raise ScheduleError(
+            f"pack({source.operand.array}): some tiles of {name} begin or end within a panel, and a panel of words is "
+            "read as a whole. Remedy: pack it inside all loops over tiles of the reduction."
+        )
     steps: Int = Linear()
-    for band in source.reduce:
+    for band in source.reduce if source.word == 1 else ():
         steps = product([steps, value(whole.count(band.function(name)), whole.names)]) + skipped(band)
     longer = {
         band.name: value(whole.count(band.function(name)), whole.names)
@@ -173,19 +191,29 @@ def _begun(source: PanelSource, panel: Panel, read: _Read) -> Panel:
 class PanelSource:
     """The operand to copy, with its lanes and its steps of the reduction.
 
-    The array has elements of the type `stored`, its panels of `dtype`. The loops `numbering` count its panels. A panel
-    has `width` lanes, which the loop `lanes` counts (None: one lane).
+    Its panels have the type `dtype`; `elements` are those of the array and the panels. The loops `numbering` count its
+    panels. A panel has `width` lanes, which the loop `lanes` counts (None: one lane).
     """
 
     role: Side
     statement: Statement
     operand: Operand
-    stored: DType
+    elements: Elements
     dtype: DType
     width: int
     lanes: Band | None
     reduce: tuple[Band, ...]
     numbering: tuple[Band, ...]
+
+    @property
+    def word(self) -> int:
+        """The steps of the innermost reduction loop in an element of a panel."""
+        return self.elements.words.steps if self.elements.words else 1
+
+    @property
+    def head(self) -> int:
+        """The rows of a panel before its first step."""
+        return int(bool(self.elements.words and self.elements.words.head))
 
 
 def role_of(nest: Nest, node: Copy, micro: Micro) -> Side:
@@ -213,6 +241,9 @@ def _source(
     role = role_of(nest, node, micro)
     stored, kernel = nest.array(node.array).dtype, micro.kernel
     assert isinstance(kernel, TileKernel), "copies are made for kernels with panels"
+    dot = kernel.dot if isinstance(kernel, OuterProduct) else None
+    source = stored if dot or stored != kernel.dtype else None
+    elements = Elements(source, dot.words(role) if dot else None, dot)
     if role == "left":
         access, width, lanes, other = contraction.left, kernel.rows, micro.rows, micro.columns
     else:
@@ -228,7 +259,7 @@ def _source(
         role,
         statement,
         operand(nest, access, coordinates, parts, outer),
-        stored,
+        elements,
         kernel.dtype,
         width,
         lanes,
@@ -263,7 +294,7 @@ class PanelGroup:
 def _along_panels(source: PanelSource) -> Band | None:
     """The loop over panels along which the source is contiguous; None if a loop within a panel is, or if none is."""
     op = source.operand
-    if any(op.stride(b.name).number == 1 for b in (source.lanes, *source.reduce) if b is not None):
+    if source.word > 1 or any(op.stride(b.name).number == 1 for b in (source.lanes, *source.reduce) if b is not None):
         return None
     return next((b for b in source.numbering if op.is_linear(b.name) and op.stride(b.name).number == 1), None)
 
@@ -278,7 +309,7 @@ def _side_by_side(source: PanelSource, outer: Loops, isa: ISA) -> Band | None:
     None if there is no such loop, if panels are no whole vectors, or on a device, whose items share single panels.
     """
     op, lanes, statement = source.operand, source.lanes, source.statement
-    if isinstance(isa, DeviceISA) or lanes is None or source.width % isa.lanes(source.dtype):
+    if isinstance(isa, DeviceISA) or lanes is None or source.width % isa.lanes(source.dtype) or source.word > 1:
         return None
     if not op.is_linear(lanes.name) or op.stride(lanes.name).number != 1:
         return None
@@ -324,8 +355,10 @@ def _levels(source: PanelSource, counts: Mapping[str, Int]) -> list[Level]:
     pitch: Int = Linear.of(source.width)
     for band in reversed(source.reduce):
         count = counts[band.name]
-        found.append((count, source.operand.stride(band.name), pitch))
-        pitch = product([pitch, count])
+        pitch, own = product([pitch, count if found else in_words(count, source.word)]), pitch
+        found.append((count, source.operand.stride(band.name), own))
+    if source.word > 1:  # the steps of a word are those of the innermost loop
+        return found + [UNUSED] * (LEVELS - len(found))
     if all(step.number is not None for _, step, _ in found):
         found.sort(key=lambda level: level[1].constant)
     found = joined(found)
@@ -360,7 +393,8 @@ def _copied(
 
 def _checks(source: PanelSource, counts: Mapping[str, Int], panel: Panel, group: PanelGroup | None) -> tuple[Call, ...]:
     """Assertions that a call stays inside the source and the buffer."""
-    elements = product([*(counts[b.name] for b in source.reduce), source.width])
+    steps = [counts[b.name] for b in source.reduce]
+    elements = product([*steps[:-1], in_words(steps[-1], source.word), source.width])
     if group:
         panels = (
             counts[group.turned.name]

@@ -13,6 +13,7 @@ from codegen.instructions import Factor, Let, Pointer
 from codegen.integer import Int, Linear, Test, compare, connected, maximum, minimum, product
 from microkernels.contract import Side
 from microkernels.dtypes import DType
+from microkernels.kernel import OuterProduct
 from poly.analysis.contraction import Contraction
 from poly.errors import ScheduleError
 from poly.ir.coordinates import solve
@@ -26,6 +27,7 @@ from poly.lowering.calls import (
     Operand,
     Panel,
     absorbed,
+    in_words,
     inner_bands,
     involves,
     lows,
@@ -57,6 +59,12 @@ class KernelTile:
     @property
     def dtype(self) -> DType:
         return self.target.dtype
+
+    @property
+    def word(self) -> int:
+        """The steps of the innermost reduction loop in an element of a panel."""
+        kernel = self.node.kernel
+        return kernel.steps if isinstance(kernel, OuterProduct) else 1
 
     def count(self, band: Band | None) -> Int:
         """The number of iterations of a loop; 1 for None."""
@@ -149,9 +157,10 @@ class KernelTile:
         return levels
 
     def steps(self, level: int) -> Int:
-        """The number of steps of one of the reduction's loops, which are counted from the innermost."""
+        """The number of steps, or words, of one of the reduction's loops, which are counted from the innermost."""
         known = self.values[self.node.reduce[-1 - level].name]
-        return known if known.number is not None else Linear.name(f"steps{level}")
+        steps = known if known.number is not None else Linear.name(f"steps{level}")
+        return steps if level else in_words(steps, self.word)
 
     def panel_stride(self, panel: Panel, level: int) -> Int:
         """The number of elements from a step of one of these loops to the next in a panel."""

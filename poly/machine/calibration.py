@@ -29,7 +29,7 @@ from poly.machine.probes import probes
 
 logger = logging.getLogger("poly.calibrate")
 
-VERSION = 3
+VERSION = 4
 """Incremented when the probes change, which invalidates older calibrations."""
 
 MEMORY = "memory"

@@ -65,6 +65,14 @@ class PlaceCost:
 
 
 @dataclass(frozen=True)
+class ProductCost:
+    """The time of a multiply-add of integers, or by the instruction `name` of a microkernel, in those of floats."""
+
+    name: str
+    cost: float
+
+
+@dataclass(frozen=True)
 class TileCosts:
     """What calls of register tiles take, in vector multiply-adds.
 
@@ -82,6 +90,7 @@ class TileCosts:
     walked: float
     disturbed: float = 0.0
     spread: float = 0.0
+    products: tuple[ProductCost, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -134,4 +143,5 @@ def _tiles(data: Mapping[str, Any] | None) -> TileCosts | None:
     lines = tuple(LineCost(**one) for one in data["lines"])
     places = tuple(PlaceCost(**one) for one in data["places"])
     numbers = {name: float(data[name]) for name in ("crowded", "missed", "walked", "disturbed", "spread")}
-    return TileCosts(speeds, lines, places, **numbers)
+    products = tuple(ProductCost(**one) for one in data.get("products", ()))
+    return TileCosts(speeds, lines, places, **numbers, products=products)

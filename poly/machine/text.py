@@ -59,6 +59,10 @@ def _tiles(costs: TileCosts) -> Iterator[str]:
     steps = dict.fromkeys(place.steps for place in costs.places)
     yield from columns([heads, *((f"{n} steps", *(placed[n, one] for one in classes)) for n in steps)])
     yield ""
+    if costs.products:
+        told = ", ".join(f"{one.name} {one.cost:.2f}" for one in costs.products)
+        yield f"products    in multiply-adds of floats: {told}"
+        yield ""
     yield f"spread      {costs.spread:.1%} between quartiles; {costs.disturbed:.0%} of the rounds were disturbed"
 
 

@@ -5,7 +5,7 @@ They are built for one instruction set in several libraries side by side, which 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from codegen.build import load
 from codegen.clock import NOW
-from microkernels.catalogue import pack_source
-from microkernels.ctext import specialise, vector_constraint
-from microkernels.dtypes import f32
+from microkernels.catalogue import pack_source, sums
+from microkernels.ctext import Elements, multiply_adds, specialise, vector_constraint, vector_layer
+from microkernels.dot import DotProduct, dots
+from microkernels.dtypes import f32, i32
 from microkernels.isa import ISA
 from microkernels.kernel import OuterProduct
 
@@ -127,6 +128,29 @@ double far_{name}(const T *a, int64_t a_row, int64_t a_step, const T *b, int64_t
 }}
 """
 
+PRODUCT = """
+/* Seconds of one multiply-add of whole vectors of integers or words, many at a time. */
+double product_{name}(int64_t steps)
+{{
+    vec_T s[12], x = broadcast_T(1), y = broadcast_T(0);
+    UNROLL
+    for (int i = 0; i < 12; i++) s[i] = broadcast_T(i);
+    const double start = now();
+    for (int64_t k = 0; k < steps; k++) {{
+        UNROLL
+        for (int i = 0; i < 12; i++) {{
+            s[i] = multiply_add_D(x, y, s[i]);
+            __asm__("" : "+REGISTER"(s[i]), "+REGISTER"(x), "+REGISTER"(y)); /* no product is known */
+        }}
+    }}
+    const double seconds = now() - start;
+    volatile T sink = 0;
+    UNROLL
+    for (int i = 0; i < 12; i++) sink = (T)s[i][0];
+    return seconds / (12 * steps);
+}}
+"""
+
 CORE_HEADS = """
 double unit(int64_t steps);
 double idle(int64_t steps);
@@ -150,6 +174,8 @@ class TileProbes:
         parts: list[tuple[str, str]] = [(CORE.replace("REGISTER", vector_constraint(isa)), CORE_HEADS)]
         parts += [_text(JOB, JOB_HEAD, near[n::BUILDS]) for n in range(BUILDS) if near[n::BUILDS]]
         parts.append(_text(RUN, RUN_HEAD, far))
+        self.products = products(isa)
+        self._products: Any = load(*_product_texts(isa, self.products)).lib if self.products else None
         with ThreadPoolExecutor(2) as pool:
             self._core, *self._libraries = pool.map(self._built, parts)
         self._ones = np.ones(1 << 15, np.float32)
@@ -161,6 +187,10 @@ class TileProbes:
     def idle(self) -> float:
         """Seconds of an instruction that only takes an issue slot."""
         return float(self._core.lib.idle(2000))
+
+    def product(self, name: str) -> float:
+        """Seconds of a multiply-add of `products`, over some ten microseconds."""
+        return float(getattr(self._products, f"product_{name}")(4000))
 
     def near(self, kernel: OuterProduct, steps: int, calls: int) -> float:
         """Seconds of a call over `steps` (SHORT or LONG) with all operands in the nearest cache."""
@@ -208,6 +238,23 @@ class TileProbes:
         source = pack_source(self._isa, DTYPE) + NOW + text
         scalar = DTYPE.c_name
         return load(specialise(source, self._isa, DTYPE), heads.replace("T *", f"{scalar} *"), self._isa.flags)
+
+
+def products(isa: ISA) -> dict[str, DotProduct | None]:
+    """The multiply-adds other than those of floats that this CPU has, by their names."""
+    words = {dot.name: dot for dot in dots(isa, i32) if not dot.extended(isa).missing()}
+    return {i32.name: None, **words} if sums(isa, i32) else {}
+
+
+def _product_texts(isa: ISA, found: Mapping[str, DotProduct | None]) -> tuple[str, str, tuple[str, ...]]:
+    """The C text of their loops, the declarations, and the compiler's flags."""
+    text, made_for = vector_layer(isa, i32) + NOW, isa
+    for name, dot in found.items():
+        loop = PRODUCT.format(name=name).replace("REGISTER", vector_constraint(isa))
+        text += multiply_adds(isa, i32, dot) + specialise(loop, isa, i32, elements=Elements(dot=dot))
+        made_for = dot.extended(made_for) if dot else made_for
+    heads = "".join(f"double product_{name}(int64_t steps);\n" for name in found)
+    return text, heads, tuple(dict.fromkeys(made_for.flags))
 
 
 def _text(job: str, head: str, kernels: Sequence[OuterProduct]) -> tuple[str, str]:

@@ -21,7 +21,7 @@ from microkernels.catalogue import fits, gemm, tiles
 from microkernels.isa import ISA
 from microkernels.kernel import OuterProduct
 from poly.machine.description import Machine
-from poly.machine.measured import TileCosts, TileSpeed
+from poly.machine.measured import ProductCost, TileCosts, TileSpeed
 from poly.machine.operands import Job, Name, Operands
 from poly.machine.tile_probes import DTYPE, LONG, SHORT, TileProbes
 
@@ -54,12 +54,20 @@ def tile_costs(here: Machine) -> TileCosts:
     probes = TileProbes(here.isa, near, tuple(dict.fromkeys((usual, tall))))
     jobs: dict[Name, Job] = {(k, steps): partial(_near, probes, k, steps) for k in near for steps in (SHORT, LONG)}
     operands = Operands(probes, here, usual, tall)
+    jobs |= {("product", name): partial(_product, probes, name) for name in probes.products}
     rounds = _Rounds(probes, {**jobs, **operands.jobs()})
     times = rounds.run()
     found = {k: _speed(k, times[k, SHORT], times[k, LONG]) for k in near}
     speeds = tuple(found.values())
     lines, places, others = operands.costs(times, found[usual])
-    return TileCosts(speeds, lines, places, **others, disturbed=rounds.disturbed, spread=rounds.spread)
+    products = tuple(ProductCost(name, times["product", name]) for name in probes.products)
+    return TileCosts(
+        speeds, lines, places, **others, disturbed=rounds.disturbed, spread=rounds.spread, products=products
+    )
+
+
+def _product(probes: TileProbes, name: str, _: int) -> float:
+    return probes.product(name)
 
 
 def measured_tiles(isa: ISA) -> tuple[OuterProduct, ...]:

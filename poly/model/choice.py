@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from math import ceil, prod
 
 from microkernels.catalogue import fits, gemm
+from microkernels.dot import DotProduct
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
 from microkernels.kernel import OuterProduct
@@ -59,20 +60,23 @@ class Choice:
     """The role whose outermost loop is parallel: `batch`, `columns` or `rows`."""
 
 
-def tile_shape(m: int, n: int, isa: ISA, dtype: DType, by_row: float = 0.0) -> OuterProduct:
+def tile_shape(
+    m: int, n: int, isa: ISA, dtype: DType, by_row: float = 0.0, dot: DotProduct | None = None
+) -> OuterProduct:
     """The register tile of least cost for m x n results, including partial tiles.
 
     `by_row` is what results cost beside their sums in a tile of a single row, relative to these; more rows share it.
+    `dot` multiplies and adds words, if given.
     """
     lanes = isa.lanes(dtype)
     best: tuple[float, OuterProduct] | None = None
     for vectors in range(1, min(4, ceil(n / lanes)) + 1):
         for rows in range(1, min(isa.registers - 1, m) + 1):
-            if not fits(isa, rows, vectors):
+            if not fits(isa, rows, vectors, dtype, dot):
                 break
             cost = _tile_cost(m, n, rows, vectors, lanes) + by_row / min(rows, lanes)
             if best is None or cost < best[0]:
-                best = cost, gemm(isa, dtype, rows, vectors)
+                best = cost, gemm(isa, dtype, rows, vectors, dot)
     assert best is not None, "one row of one vector always fits"
     return best[1]
 
@@ -107,7 +111,7 @@ def _tile_cycles(m: int, n: int, rows: int, vectors: int, lanes: int) -> float:
 
 def panel_steps(kernel: OuterProduct, caches: Caches) -> int:
     """Steps for which a panel of the right operand fills half of the second level, past which the left one streams."""
-    return max(64, caches.l2 // 2 // (kernel.columns * kernel.dtype.size))
+    return max(64, caches.l2 // 2 // (kernel.columns * kernel.dtype.size) * kernel.steps)
 
 
 def call_steps(axes: tuple[Axis, ...], choice: Choice) -> int:

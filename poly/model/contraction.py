@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, prod
 
+from microkernels.dot import DotProduct
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
 from poly.analysis.roles import Axis, Roles
@@ -43,6 +44,8 @@ class ContractionView:
     isa: ISA
     dtype: DType
     together: int | None = None
+    dot: DotProduct | None = None
+    """What multiplies and adds the elements of several steps at a time, if the operands' types and the CPU allow it."""
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -57,10 +60,27 @@ class ContractionView:
     def n(self) -> int:
         return prod(axis.guess for axis in self.columns)
 
+    @property
+    def word(self) -> int:
+        """The steps of the innermost reduction loop in an element of a panel."""
+        return self.dot.steps if self.dot else 1
+
+    @property
+    def copied(self) -> frozenset[str]:
+        """The operands that have to be copied: those that are converted, and where panels have words, both."""
+        return frozenset({"left", "right"}) if self.dot else self.roles.contraction.converted
+
+    def words(self, steps: float) -> float:
+        """The words of so many steps: of each value of the outer reduction loops, the innermost loop has whole ones."""
+        innermost = self.roles.reduce[-1].guess if self.roles.reduce else 1
+        alone = min(steps, innermost)
+        return steps / alone * ceil(alone / self.word)
+
     def operand(self, side: Side) -> ArrayAccesses:
+        size = self.dtype.size // (1 if side == "output" else self.word)
         moving = [(axis, stride) for axis in self.axes if (stride := _stride(axis, side))]
         dimensions = (Dimension(((axis.iterator, 1),), stride) for axis, stride in moving)
-        return ArrayAccesses(tuple(dimensions), self.dtype.size, side == "output")
+        return ArrayAccesses(tuple(dimensions), size, side == "output")
 
     def turned(self, packed: bool) -> Axis | None:
         """The extra column axis along which the packed right operand is contiguous."""
@@ -201,14 +221,15 @@ class Model:
             w.dtype,
             w.m,
             w.n,
-            prod(axis.guess for axis in w.roles.reduce),
+            w.words(prod(axis.guess for axis in w.roles.reduce)),
             prod(axis.guess for axis in others),
             rows=tuple(cut for cut in (c.rows_cut, c.kernel.rows) if cut is not None),
             columns=tuple(cut for cut in (c.columns_cut, c.kernel.columns) if cut is not None),
-            steps_a_call=call_steps(w.roles.reduce, c),
+            steps_a_call=w.words(call_steps(w.roles.reduce, c)),
             pitches=self._pitches(c),
             shared=self._shared(c),
             starts=starts.get(self._parallel(c), 1.0) if c.parallel else 0.0,
+            dot=w.dot,
         )
 
     def _parallel(self, choice: Choice) -> str:

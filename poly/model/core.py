@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import gcd, inf
 
+from microkernels.dot import DotProduct
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
 from poly.machine.description import LINE
@@ -59,13 +60,15 @@ class Caches:
 class Target:
     """What runs a schedule: `threads` cores, each with its caches (its share of shared ones) and rates.
 
-    On a GPU, `threads` is the number of compute units, and `isa` has the limits of a work-group.
+    On a GPU, `threads` is the number of compute units, and `isa` has the limits of a work-group. `features` are those
+    of the CPU beside the instruction set that microkernels may use, sorted.
     """
 
     isa: ISA
     caches: Caches
     rates: Rates
     threads: int
+    features: tuple[str, ...] = ()
 
     @staticmethod
     def nominal(isa: ISA, caches: Caches, threads: int) -> Target:
@@ -93,6 +96,13 @@ class Target:
     def _lines(self) -> dict[tuple[str, str], float]:
         found = {(one.operand, one.level): one.cost for one in self.costs.lines}
         return {**{(operand, "L3"): cost for (operand, level), cost in found.items() if level == "memory"}, **found}
+
+    def product(self, dtype: DType, dot: DotProduct | None = None) -> float:
+        """The time of a register tile's multiply-add in those of floats: measured, or else by its instructions."""
+        if dtype.is_float and dot is None:
+            return 1.0
+        name, assumed = (dot.name, 2.0 - dot.is_fused) if dot else (dtype.name, 2.0)
+        return next((one.cost for one in self.costs.products if one.name == name), assumed)
 
     @property
     def costs(self) -> TileCosts:

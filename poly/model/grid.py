@@ -78,7 +78,7 @@ class Grid:
 
     def structures(self) -> Iterator[TileStructure]:
         """The structures. The right operand is packed if it cannot be read in place or has an unknown stride, and so is
-        each that is converted.
+        each that is converted or made words of.
 
         With packing panel by panel, all rows visit each panel, so they are not packed if their number is open.
         """
@@ -88,7 +88,7 @@ class Grid:
         for rows_inside, left, right, parallel in product(orders, (False, True), range(3), self._parallel()):
             by_panels = rows_inside and not (left and self._open(self.work.rows))
             in_place = {side for side, packed in (("left", left), ("right", right)) if not packed}
-            if in_place & self.work.roles.contraction.converted:
+            if in_place & self.work.copied:
                 continue
             if not (must_copy and right == 0) and (by_panels or right < 2):
                 yield TileStructure(rows_inside, left, right > 0, right == 2, parallel)
@@ -109,7 +109,7 @@ class Grid:
     def allows(self, structure: TileStructure, values: Values) -> bool:
         """Whether the register tile fits, and copies leave half of the caches free or are the smallest possible."""
         rows, vectors = values["rows"] or 1, values["vectors"] or 1
-        if not fits(self.work.isa, rows, vectors):
+        if not fits(self.work.isa, rows, vectors, self.work.dtype, self.work.dot):
             return False
         small = rows * vectors < self.work.isa.registers // BUSY
         if self.coarse and small and (rows, vectors) != (self._usual.rows, self._usual.vectors):
@@ -119,7 +119,7 @@ class Grid:
 
     def choice(self, structure: TileStructure, values: Values) -> Choice:
         """The choice for a structure and values."""
-        kernel = gemm(self.work.isa, self.work.dtype, values["rows"] or 1, values["vectors"] or 1)
+        kernel = gemm(self.work.isa, self.work.dtype, values["rows"] or 1, values["vectors"] or 1, self.work.dot)
         inner, cut, _ = reduction(self.work.roles.reduce, values["depth"] or 1)
         return Choice(
             kernel,
@@ -170,7 +170,7 @@ class Grid:
             right, left = right * self.target.threads, left * self.target.threads
         elif choice.parallel == "rows":
             right, left = right * (self.target.threads if choice.panel_by_panel else 1), left * self.target.threads
-        return (right + left) * steps * w.dtype.size
+        return int((right + left) * w.words(steps) * w.dtype.size)
 
     @cached_property
     def _least_copied(self) -> int:
@@ -182,7 +182,7 @@ class Grid:
     @cached_property
     def _usual(self) -> OuterProduct:
         """The register tile that suits the extents best."""
-        return tile_shape(self.work.m, self.work.n, self.work.isa, self.work.dtype)
+        return tile_shape(self.work.m, self.work.n, self.work.isa, self.work.dtype, dot=self.work.dot)
 
     @staticmethod
     def _open(axes: Sequence[Axis]) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
-from microkernels.isa import ISA, ISAS
+from microkernels.dot import FLAGS
+from microkernels.isa import ISA, ISAS, host_cpu_flags
 from microkernels.opencl_isa import DeviceISA
 from poly.machine import Machine, machine, measured
 from poly.machine.calibration import kept
@@ -32,7 +33,12 @@ def caches_of(here: Machine, threads: int | None = None) -> Caches:
 
 def here(isa: ISA, threads: int) -> Target:
     """The target for schedules on this machine, with its rates as far as they are known."""
-    return Target(isa, caches(threads), known_rates(isa, threads), threads)
+    return Target(isa, caches(threads), known_rates(isa, threads), threads, features(isa))
+
+
+def features(isa: ISA) -> tuple[str, ...]:
+    """What this CPU has for microkernels beside an instruction set."""
+    return tuple(sorted(FLAGS.keys() & host_cpu_flags())) if isa.machine and isa.runs_here() else ()
 
 
 @lru_cache

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from codegen.expr import Load
 from microkernels.dtypes import DType
-from microkernels.kernel import TileKernel
+from microkernels.kernel import OuterProduct, TileKernel
 from poly.analysis.legality import recurs
 from poly.analysis.scans import scanned_in
 from poly.ir.tree import Band, Micro
@@ -146,18 +146,22 @@ class PlainStatement:
         )
         written = {name for index in self.view.statement.target.indices for name in index.names}
         steps = prod(extent for name, extent in self.view.extents.items() if name not in written)
+        dot = kernel.dot if isinstance(kernel, OuterProduct) else None
+        innermost = widths[at[micro.reduce[-1].name]]
+        part = innermost / ceil(innermost / dot.steps) if dot else 1.0
         return TileCalls(
             self.dtype,
             m,
             n,
-            steps,
+            steps / part,
             self.instances / (m * n * steps),
             rows=rows or (kernel.rows,),
             columns=columns or (kernel.columns,),
-            steps_a_call=prod(widths[at[band.name]] for band in micro.reduce),
+            steps_a_call=prod(widths[at[band.name]] for band in micro.reduce) / part,
             pitches=self._pitches(micro, at),
             shared=self._shared(sizes),
             starts=self._starts(sizes),
+            dot=dot,
         )
 
     def _pitches(self, micro: Micro, at: Mapping[str, int]) -> Pitches:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil, log
 
+from microkernels.dot import DotProduct
 from microkernels.dtypes import DType
 from poly.machine.description import LINE, PAGE
 from poly.model.choice import shape_penalty
@@ -47,7 +48,8 @@ class Pitches:
 class TileCalls:
     """All calls that compute `m` rows by `n` columns of sums over `steps`, `others` times.
 
-    `rows` and `columns` are the extents of the nested tiles, outermost first; a call takes `steps_a_call` steps.
+    `rows` and `columns` are the extents of the nested tiles, outermost first; a call takes `steps_a_call` steps. Where
+    `dot` multiplies and adds words, steps are words.
     """
 
     dtype: DType
@@ -61,6 +63,7 @@ class TileCalls:
     pitches: Pitches
     shared: float = 1.0
     starts: float = 0.0
+    dot: DotProduct | None = None
 
     @property
     def instances(self) -> float:
@@ -80,14 +83,14 @@ class TileCalls:
     def _sums(self, target: Target, rows: int, vectors: int) -> float:
         """The time of one tile's calls: measured, scaled from the nearest measured tile, or by a formula."""
         calls, size = ceil(self.steps / self.steps_a_call), rows * vectors
-        known = target.tiles.get(vectors)
+        known, slower = target.tiles.get(vectors), target.product(self.dtype, self.dot) - 1
         if not known:
-            steps = self.steps * (1 + shape_penalty(rows, vectors))
+            steps = self.steps * (1 + slower + shape_penalty(rows, vectors))
             return steps * max(size, SUMS, rows + vectors) + calls * ENTRY * size
         near = min(known, key=lambda r: abs(r - rows))
         tile, alike = known[near], size / (near * vectors)
         step = max(tile.step * alike, size + LOADS * (rows + vectors))
-        return self.steps * step + calls * tile.call * alike
+        return self.steps * (step + slower * size) + calls * tile.call * alike
 
     def _place(self, target: Target) -> float:
         """The time of a vector of the right operand in place, between the measured classes of a page's lines."""

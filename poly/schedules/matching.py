@@ -15,6 +15,7 @@ from codegen.expr import Const, Load
 from codegen.integer import Linear
 from microkernels.catalogue import find
 from microkernels.contract import Side
+from microkernels.dot import holds
 from microkernels.errors import plain
 from microkernels.kernel import Microkernel, OuterProduct, TileKernel
 from microkernels.opencl_isa import is_device
@@ -62,9 +63,10 @@ def insert(nest: Nest, tree: Node, name: str, statement: str | None = None, init
     ]
     if not found:
         raise ScheduleError(_lacking(chosen, contraction, bands, kernel))
-    fitting = [(c, m, wrong) for c, m, wrong in found if not wrong and _is_readable(nest, tree, chosen, c, m)]
-    oriented, micro, misfit = (fitting or found)[0]
-    misfit = misfit or _unconverted(tree, chosen, oriented, micro)
+    known = [(c, m, wrong) for c, m, wrong in found if not _foreign(c, m)] or found
+    fitting = [(c, m, wrong) for c, m, wrong in known if not wrong and _is_readable(nest, tree, chosen, c, m)]
+    oriented, micro, misfit = (fitting or known)[0]
+    misfit = misfit or _foreign(oriented, micro) or _unconverted(tree, chosen, oriented, micro)
     if misfit:
         raise ScheduleError(misfit)
     micro = replace(micro, exchanged=oriented is not contraction, initial=initial)
@@ -84,7 +86,7 @@ def _chosen(nest: Nest, tree: Node, kernel: str, statement: str | None) -> tuple
     what = f"{plain(statement)} is not" if statement else f"no statement of {nest.name} is"
     raise ScheduleError(
         f"microkernel({plain(kernel)}): {what} a contraction, `C[…] += A[…] * B[…]` "
-        "with sums of a floating type, to which A and B may be converted."
+        "with sums of f32, f64 or i32, to which A and B may be converted."
     )
 
 
@@ -181,6 +183,21 @@ def _unconverted(tree: Node, statement: Statement, contraction: Contraction, mic
             f"microkernel({micro.kernel}): {missing[0]} is converted while it is packed, and it is not. "
             f"Remedy: pack({missing[0]}) before."
         )
+    return None
+
+
+def _foreign(contraction: Contraction, micro: Micro) -> str | None:
+    """Why the elements of the operands are no elements of the kernel's words; None if they are, or if it has none."""
+    dot = micro.kernel.dot if isinstance(micro.kernel, OuterProduct) else None
+    if dot is None:
+        return None
+    sides = ((contraction.left, dot.left), (contraction.right, dot.right))
+    for (load, element), own in zip(sides, contraction.elements, strict=True):
+        if not holds(element, own):
+            return (
+                f"microkernel({micro.kernel}): it multiplies {dot.left} by {dot.right}, and {load.array} is of {own}. "
+                "Remedy: a microkernel for these types."
+            )
     return None
 
 

@@ -43,8 +43,8 @@ from codegen.c import source
 from codegen.elementary import CONSTANTS, Constants
 from codegen.expr import PERIODIC, FunctionCall, Load
 from codegen.loop_ir import LoopMark
-from codegen.near import CHUNK
 from codegen.macros import EACH_VECTOR
+from codegen.near import CHUNK
 from codegen.program import Assign, Buffer, PrintedStatement, Program
 from codegen.trigonometry import FAR
 from microkernels.dtypes import DType, f32, f64
@@ -310,7 +310,7 @@ def test_the_loop_is_in_vectors(
     need(compiler)
     if host_machine() != "x86_64":
         pytest.skip("a CPU of another family")
-    if function == "pow" and isa == PORTABLE:  # the C library's is faster than vectors of two, and clang warns of a mark
+    if function == "pow" and isa == PORTABLE:  # the C library's is faster than vectors of two
         assert EACH_VECTOR not in source(mapped(function, dtype, isa))
         return
     file = tmp_path / "mapped.c"

@@ -1,15 +1,17 @@
 """C text that checks microkernels against plain loops in higher precision, with operands next to unreadable pages.
 
-Buffers are filled with NaN, operands are written into them, and everything outside the result must stay unchanged, bit
-for bit. Odd checks put an operand's end at the page after it, even ones its start at the page before it.
+Buffers are filled with NaN (of integers, with a number that no operand has), operands are written into them, and
+everything outside the result must stay unchanged, bit for bit. Odd checks put an operand's end at the page after it,
+even ones its start at the page before it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from microkernels.contract import Access
-from microkernels.ctext import specialise
+from microkernels.ctext import Elements, pack_suffix, specialise
 from microkernels.custom_kernel import CustomKernel, element, strides
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
@@ -34,7 +36,7 @@ static uint64_t seed = 1;
 static T random_T(void)
 {
     seed = seed * 6364136223846793005u + 1442695040888963407u;
-    return (T)((double)(int64_t)(seed >> 33) / (1u << 30) - 1);
+    return RANDOM;
 }
 
 static void reserve(buffer *x)
@@ -43,13 +45,13 @@ static void reserve(buffer *x)
     mprotect(x->low + PAGE, ROOM, PROT_READ | PROT_WRITE);
 }
 
-/* `count` elements of NaN that end, or start, at an unreadable page. */
+/* `count` poisoned elements that end, or start, at an unreadable page. */
 static T *fresh(buffer *x, int64_t count)
 {
     x->count = count;
     x->data = (T *)(checks % 2 ? x->low + PAGE + ROOM - count * sizeof(T) : x->low + PAGE);
     for (int64_t i = 0; i < count; i++)
-        x->data[i] = NAN;
+        x->data[i] = POISON;
     return x->data;
 }
 
@@ -88,7 +90,7 @@ static void check_gemm(const char *what, kernel_T kernel, int64_t rows, int64_t 
     const int64_t a1 = K * a0 + 1, b1 = K * b0, a2 = K1 * a1 + 2, b2 = K1 * b1 + 1;
     const int64_t row = kind == 0 ? 1 : K2 * a2 + 1, ldc = n + kind;
     const int64_t last = K ? (K - 1) : 0;
-    const T alpha = kind == 1 ? (T)1 : (T)-0.75;
+    const T alpha = kind == 1 ? (T)1 : (T)SCALE;
     fresh(&A, (m - 1) * row + (K2 - 1) * a2 + (K1 - 1) * a1 + last * a0 + 1);
     fresh(&B, (K2 - 1) * b2 + (K1 - 1) * b1 + last * b0 + n);
     fresh(&C, (m - 1) * ldc + n);
@@ -129,7 +131,7 @@ static void check_gemm(const char *what, kernel_T kernel, int64_t rows, int64_t 
                     }
             const wide old = accumulate ? C.before[c[i] + j - C.data] : 0, want = alpha * sum + old;
             const wide bound = (K2 * K1 * K + 3) * EPSILON * (size + (old < 0 ? -old : old));
-            const wide error = c[i][j] - want;
+            const wide error = ROUNDED(c[i][j] - want);
             if (!(error <= bound && -error <= bound))
                 fail(what, m, n, K, i * n + j, c[i][j], want);
         }
@@ -501,11 +503,147 @@ static void beside_{width}(T *dst, int64_t next, int64_t width, int64_t lanes, c
 """
 
 
+FLOATS = {
+    "RANDOM": "(T)((double)(int64_t)(seed >> 33) / (1u << 30) - 1)",
+    "POISON": "NAN",
+    "SCALE": "-0.75",
+    "ROUNDED": "",
+}
+INTEGERS = {
+    "RANDOM": "(T)((int64_t)(seed >> 33) % 65536 - 32768)",
+    "POISON": "0x5EAF5EAF",
+    "SCALE": "-70001",
+    "ROUNDED": "(T)",
+    "WIDE": "int64_t",
+    "EPSILON": "0",
+}
+"""The numbers of checks; sums of integers are exact in 64 bits, and equal in the lower 32."""
+
+
+def words_check(kernel: OuterProduct, left: DType, right: DType) -> str:
+    """C text of `climb_LEFT_RIGHT`: operands of these types are packed in words, and the kernel's sums compared."""
+    assert kernel.dot is not None
+    text = WORDS
+    for side, own, width in (("left", left, kernel.rows), ("right", right, kernel.columns)):
+        elements = Elements(own, kernel.dot.words(side), kernel.dot)
+        ending = pack_suffix(kernel.isa, kernel.dtype, elements)
+        words = {"OWN": own.c_name, "ENDING": ending, "WIDTH": str(width), "SIDE": side}
+        packing = PACK_WORDS
+        for word, value in words.items():
+            packing = packing.replace(word, value)
+        text = packing + text
+    words = {"LEFT": left.c_name, "RIGHT": right.c_name, "ROWS": str(kernel.rows), "COLUMNS": str(kernel.columns)}
+    named = {"KERNEL": kernel.c_name, "STEPS": str(kernel.steps), "CLIMB": f"climb_{left}_{right}"}
+    for word, value in (words | named).items():
+        text = text.replace(word, value)
+    return re.sub(r"\b(extreme_\w+|\w+_words|read_\w+)\b", rf"\1_{left}_{right}", text)
+
+
+PACK_WORDS = r"""
+static OWN extreme_SIDE(void)
+{
+    const int64_t low = (OWN)-1 < 0 ? -((int64_t)1 << (8 * sizeof(OWN) - 1)) : 0;
+    const int64_t high = low + ((int64_t)1 << 8 * sizeof(OWN)) - 1, any = (int64_t)(uint32_t)random_T();
+    return (OWN)(any % 4 == 0 ? low : any % 4 == 1 ? high : low + any / 4 % (high - low + 1));
+}
+
+/* Elements at the end or the start of a page, and their panel. The lanes lie: 0, ls apart, k contiguous; 1, side by
+   side; 2, neither; 3, anywhere, k contiguous. The panel ends where the buffer does. */
+static T *pack_SIDE_words(buffer *from, buffer *to, int64_t lanes, int64_t K, int64_t K1, int64_t K2, int kind,
+                          const OWN **src, int64_t *offsets, int64_t *s)
+{
+    s[0] = kind == 1 ? lanes + 3 : kind == 2 ? 2 : 1;
+    s[1] = K * s[0] + 1;
+    s[2] = K1 * s[1] + 2;
+    const int64_t apart = kind == 1 ? 1 : K2 * s[2] + 1, words = (K + STEPS - 1) / STEPS;
+    int64_t reach = 0;
+    for (int64_t l = 0; l < lanes; l++) {
+        offsets[l] = kind == 3 ? (lanes - 1 - l) * apart : l * apart;
+        reach = offsets[l] > reach ? offsets[l] : reach;
+    }
+    const int64_t count = reach + (K2 - 1) * s[2] + (K1 - 1) * s[1] + (K ? K - 1 : 0) * s[0] + 1;
+    OWN *data = (OWN *)(checks % 2 ? from->low + PAGE + ROOM - count * sizeof(OWN) : from->low + PAGE);
+    for (int64_t i = 0; i < count; i++)
+        data[i] = extreme_SIDE();
+    *src = data;
+    T *panel = fresh(to, (K2 * K1 * words + 1) * WIDTH) + WIDTH;
+    const int64_t p0 = WIDTH, p1 = words * WIDTH, p2 = K1 * words * WIDTH;
+    if (kind == 3)
+        pack_gather_ENDING(panel, WIDTH, lanes, data, offsets, K, s[0], p0, K1, s[1], p1, K2, s[2], p2);
+    else if (kind == 1)
+        pack_across_ENDING(panel, WIDTH, lanes, data, K, s[0], p0, K1, s[1], p1, K2, s[2], p2);
+    else if (kind == 0)
+        pack_along_ENDING(panel, WIDTH, lanes, data, apart, K, p0, K1, s[1], p1, K2, s[2], p2);
+    else
+        pack_ENDING(panel, WIDTH, lanes, data, apart, K, s[0], p0, K1, s[1], p1, K2, s[2], p2);
+    return panel;
+}
+"""
+
+WORDS = r"""
+static buffer read_left, read_right;
+
+static void check_words(int64_t m, int64_t n, int64_t K, int kind, int accumulate)
+{
+    const int64_t K1 = kind == 2 ? 2 : 1, K2 = kind == 2 ? 3 : 1, words = (K + STEPS - 1) / STEPS, ldc = n + kind;
+    const T alpha = kind == 1 ? (T)1 : (T)SCALE;
+    const LEFT *from_left;
+    const RIGHT *from_right;
+    int64_t left_offsets[64], right_offsets[64], s[3], t[3];
+    const T *pa = pack_left_words(&read_left, &A, m, K, K1, K2, kind, &from_left, left_offsets, s);
+    const T *pb = pack_right_words(&read_right, &B, n, K, K1, K2, (kind + m) % 4, &from_right, right_offsets, t);
+    const T *a[64];
+    T *c[64];
+    fresh(&C, (m - 1) * ldc + n);
+    memset(touched, 0, sizeof touched);
+    for (int64_t i = 0; i < m; i++) {
+        a[i] = pa + i;
+        c[i] = C.data + i * ldc;
+        for (int64_t j = 0; j < n; j++) {
+            touched[i * ldc + j] = 1;
+            if (accumulate)
+                c[i][j] = random_T();
+        }
+    }
+    remember(&C);
+    KERNEL(m, n, a, pb, c, K2 * K1 * words, ROWS, COLUMNS, 1, 0, 0, 1, 0, 0, alpha, accumulate);
+    checks++;
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j++) {
+            int64_t sum = 0;
+            for (int64_t k2 = 0; k2 < K2; k2++)
+                for (int64_t k1 = 0; k1 < K1; k1++)
+                    for (int64_t k = 0; k < K; k++)
+                        sum += (int64_t)from_left[left_offsets[i] + k2 * s[2] + k1 * s[1] + k * s[0]]
+                               * from_right[right_offsets[j] + k2 * t[2] + k1 * t[1] + k * t[0]];
+            const uint32_t want = (uint32_t)alpha * (uint32_t)sum + (accumulate ? (uint32_t)C.before[i * ldc + j] : 0);
+            if ((uint32_t)c[i][j] != want)
+                fail("KERNEL", m, n, K, i * ldc + j, c[i][j], (int32_t)want);
+        }
+    check_rest("KERNEL", &C, touched, m, n, K);
+}
+
+static void CLIMB(void)
+{
+    static const int64_t depths[] = {0, 1, 2, 3, 4, 5, 33, 67};
+    reserve(&read_left);
+    reserve(&read_right);
+    for (int64_t m = 1; m <= ROWS; m++)
+        for (int64_t n = 1; n <= COLUMNS; n += m == ROWS || n < 3 || n > COLUMNS - 3 ? 1 : 5)
+            for (int kind = 0; kind < 4; kind++)
+                for (int accumulate = 0; accumulate < 2; accumulate++)
+                    check_words(m, n, depths[(m + n + kind) % 8], kind, accumulate);
+}
+"""
+
+
 def program(isa: ISA, dtype: DType, sources: Sequence[str], checks: str, calls: Sequence[str]) -> str:
     """A program that runs the calls and prints `N checks, N failures`."""
     body = BUFFERS + checks + "\nint main(void)\n{\n    reserve(&A);\n    reserve(&B);\n    reserve(&C);\n"
     body += "".join(f"    {call}\n" for call in calls)
     body += '    printf("%d checks, %d failures\\n", (int)checks, (int)failures);\n    return failures != 0;\n}\n'
+    for word, text in (FLOATS if dtype.is_float else INTEGERS).items():
+        body = body.replace(word, text)
     body = body.replace("WIDE", "double" if dtype.size == 4 else "long double")
     body = body.replace("EPSILON", "FLT_EPSILON" if dtype.size == 4 else "DBL_EPSILON")
     return PRELUDE + "".join(sources) + specialise(body, isa, dtype)

@@ -21,13 +21,16 @@ from microkernel_harness import (
     custom_check,
     pack_wrappers,
     program,
+    words_check,
     wrappers,
 )
 from own_kernels import lessons
 
-from microkernels.catalogue import gemm, gemv_source, pack_source, scatter_source
+from microkernels.catalogue import fits, gemm, gemv_source, pack_source, scatter_source
+from microkernels.ctext import Elements
 from microkernels.custom_kernel import CustomKernel
-from microkernels.dtypes import DType, f32, f64
+from microkernels.dot import DotProduct, dots, holds
+from microkernels.dtypes import DType, f32, f64, i8, i16, i32, u8
 from microkernels.isa import ISA, ISAS
 
 TILES = {
@@ -38,6 +41,8 @@ TILES = {
 }
 WIDTHS = {"avx512": (6, 14, 16, 48, 72), "avx2": (6, 8, 24), "neon": (6, 8, 12), "portable": (6, 8, 12)}
 CASES = [pytest.param(isa, dtype, id=f"{isa.name}-{dtype}") for isa in ISAS.values() for dtype in (f32, f64)]
+SUMS = [*CASES, *(pytest.param(isa, i32, id=f"{isa.name}-i32") for isa in ISAS.values())]
+DOTS = [pytest.param(isa, dot, id=f"{isa.name}-{dot.name}") for isa in ISAS.values() for dot in dots(isa, i32)]
 
 
 def tools(isa: ISA) -> tuple[str, list[str]]:
@@ -67,9 +72,9 @@ def run(isa: ISA, text: str, folder: Path) -> int:
     return int(match[1])
 
 
-@pytest.mark.parametrize(("isa", "dtype"), CASES)
+@pytest.mark.parametrize(("isa", "dtype"), SUMS)
 def test_gemm_at_every_edge(isa: ISA, dtype: DType, tmp_path: Path) -> None:
-    kernels = [gemm(isa, dtype, rows, vectors) for rows, vectors in TILES[isa.name]]
+    kernels = [gemm(isa, dtype, *tile) for tile in TILES[isa.name] if fits(isa, *tile, dtype)]
     calls = [f'climb_gemm("{k.c_name}", run_{k.c_name}, {k.rows}, {k.columns});' for k in kernels]
     checks = GEMM_CHECK + GEMM_CLIMB + "".join(map(wrappers, kernels))
     text = program(isa, dtype, [k.source() for k in kernels], checks, calls)
@@ -95,7 +100,23 @@ def test_the_ladder_sees_a_user_write_beside_the_tile(tmp_path: Path) -> None:
             run(kernel.isa, text, tmp_path)
 
 
-@pytest.mark.parametrize(("isa", "dtype"), CASES)
+@pytest.mark.parametrize(("isa", "dot"), DOTS)
+def test_words_at_every_edge(isa: ISA, dot: DotProduct, tmp_path: Path) -> None:
+    """Elements of the least and greatest values among others, in panels of words: every sum is exact."""
+    kernel = gemm(isa, i32, *TILES[isa.name][0], dot)
+    need_isa(kernel.isa)
+    narrower = [own for own in (i8, u8, i16) if holds(dot.left, own)]
+    pairs = [(own, narrower[-1 - at] if dot.left == dot.right else dot.right) for at, own in enumerate(narrower)]
+    packs = {(side, own) for pair in pairs for side, own in zip(("left", "right"), pair, strict=True)}
+    sources = [
+        pack_source(isa, i32, elements=Elements(own, dot.words(side), dot)) for side, own in sorted(packs, key=str)
+    ]
+    checks = "".join(words_check(kernel, *pair) for pair in pairs)
+    calls = [f"climb_{left}_{right}();" for left, right in pairs]
+    assert run(kernel.isa, program(isa, i32, [kernel.source(), *sources], checks, calls), tmp_path) > 500
+
+
+@pytest.mark.parametrize(("isa", "dtype"), SUMS)
 def test_gemm_with_known_sizes(isa: ISA, dtype: DType, tmp_path: Path) -> None:
     rows, vectors = TILES[isa.name][0]
     kernel = gemm(isa, dtype, rows, vectors)

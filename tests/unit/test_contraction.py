@@ -16,7 +16,7 @@ from poly.frontends.source import Source
 
 SIZES = dict(zip("MNKHPQRS", poly.sizes("M N K H P Q R S"), strict=True))
 ALPHA = Load("alpha", ())
-TYPES = {"f32": poly.f32, "f64": poly.f64, "i32": poly.i32}
+TYPES = {"f32": poly.f32, "f64": poly.f64, "i32": poly.i32, "i64": poly.i64}
 
 
 def nest(text: str) -> Nest:
@@ -165,9 +165,15 @@ def test_what_is_no_contraction(statement: str) -> None:
     assert recognised(body(statement, "A: f32[M, M], B: f32[M, M], C: f32[M, M], alpha: f32")) is None
 
 
-def test_integers_are_no_contraction() -> None:
-    arrays = "A: i32[M, M], B: i32[M, M], C: i32[M, M]"
-    assert recognised(body("C[i, j] += A[i, k] * B[k, j]", arrays)) is None
+def test_integers_make_a_contraction_with_sums_of_i32() -> None:
+    text = "C[i, j] += A[i, k] * B[k, j]"
+    kinds = {kind: f"A: {kind}[M, M], B: {kind}[M, M], C: {kind}[M, M]" for kind in ("i32", "i64")}
+    assert {kind: recognised(body(text, arrays)) is not None for kind, arrays in kinds.items()} == {
+        "i32": True,
+        "i64": False,
+    }
+    floats = "A: f32[M, M], B: i32[M, M], C: i32[M, M]"
+    assert recognised(body("C[i, j] += i32(A[i, k]) * B[k, j]", floats)) is None
 
 
 @pytest.mark.parametrize("array", ["A", "B", "C"])

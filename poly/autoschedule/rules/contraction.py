@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from math import prod
 
+from microkernels.dot import fitting
 from microkernels.dtypes import DType
 from poly.analysis.roles import Axis, Roles
 from poly.autoschedule.rules.form import legal
@@ -86,7 +87,7 @@ class Tilings:
         What a copy costs is much the same on every CPU; what it saves is hard to foresee.
         """
         work, parallel = self.outline.work, self.usual.parallel
-        kernel = tile_shape(work.m, work.n, work.isa, work.dtype)
+        kernel = tile_shape(work.m, work.n, work.isa, work.dtype, dot=work.dot)
         for number, kind in enumerate(kinds):
             whole = kind.pack_left and kind.pack_right and not kind.panel_by_panel
             at = structures[number].nearest({**LIBRARY, "rows": kernel.rows, "vectors": kernel.vectors})
@@ -130,9 +131,10 @@ def outlined(r: Roles, dtype: DType, target: Target) -> Outline | None:
     others = [axis for axis in r.columns if axis not in neighbours]
     by_lines = short and n > k and nearest(r.rows) < nearest(others)
     flat, together = rows.axes if rows else (), lanes if far else None
-    return Outline(
-        ContractionView(r, flat, extra_rows, columns.axes, extra_columns, target.isa, dtype, together), by_lines
-    )
+    dot = fitting(target.isa, dtype, *r.contraction.elements, target.features)
+    together = None if dot else together  # words are packed panel by panel
+    view = ContractionView(r, flat, extra_rows, columns.axes, extra_columns, target.isa, dtype, together, dot)
+    return Outline(view, by_lines)
 
 
 @dataclass(frozen=True)

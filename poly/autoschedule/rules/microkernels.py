@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from math import prod
 
+from microkernels.catalogue import sums
 from microkernels.dtypes import DType, bf16, f16
 from microkernels.opencl_isa import DeviceISA
 from poly.analysis.contraction import in_place, recognise
@@ -89,6 +90,8 @@ def _steps_or_reason(
     dtype = _dtype(nest, statement)
     if dtype in (f16, bf16):
         return "no microkernel of one core computes in half precision"
+    if not sums(target.isa, dtype):
+        return f"{target.isa.name} has no microkernel with sums of {dtype}"
     converts = _converts(nest, statement)
     if converts and isinstance(target.isa, DeviceISA):
         return f"it converts {converts}, and no device packs elements of another type"
@@ -100,9 +103,11 @@ def _steps_or_reason(
         return f"it converts {converts} while packing, and its loops are no box"
     if r is None:
         inner = non_rectangular_steps(nest, statement, loops, target)
-        sums = inner or slanted_sum_steps(nest, statement, dtype, loops, target)
-        triangle = sums or triangle_steps(nest, statement, dtype, loops, target, initial)
+        slanted = inner or slanted_sum_steps(nest, statement, dtype, loops, target)
+        triangle = slanted or triangle_steps(nest, statement, dtype, loops, target, initial)
         return triangle or "its loops are no box, and neither a box in them nor the box around them is one for a tile"
+    if not (r.rows or dtype.is_float):
+        return f"no matrix-vector kernel has sums of {dtype}"
     streams = matrix_vector_steps(r, loops, target, initial) if choice is None and not (r.rows or converts) else None
     planned = streams or planned_steps(r, dtype, loops, target, initial, choice)
     return planned or f"it has no loop over {'a reduction' if r.columns else 'columns of the output'}"
@@ -142,9 +147,10 @@ def heaviest_box(nest: Nest, target: Target) -> tuple[Statement, Outline] | None
     """The contraction over a box with rows and the most multiply-adds; those without rows stream a matrix untiled."""
     found = []
     for statement, _, r in _contractions(nest):
-        if _converts(nest, statement) and isinstance(target.isa, DeviceISA):
+        dtype = _dtype(nest, statement)
+        if not sums(target.isa, dtype) or (_converts(nest, statement) and isinstance(target.isa, DeviceISA)):
             continue
-        outline = outlined(r, _dtype(nest, statement), target) if r is not None and r.rows else None
+        outline = outlined(r, dtype, target) if r is not None and r.rows else None
         if outline is not None:
             found.append((prod(axis.guess for axis in outline.work.axes), statement, outline))
     return max(found, key=lambda entry: entry[0])[1:] if found else None
@@ -159,12 +165,12 @@ def heaviest_product(nest: Nest, target: Target) -> Product | None:
 def _products(nest: Nest, target: Target) -> Iterator[Product]:
     for statement, loops, r in _contractions(nest):
         made_with = _MadeWith(nest, statement, target)
-        if _converts(nest, statement):
+        if _converts(nest, statement) or not sums(target.isa, _dtype(nest, statement)):
             continue
         box = inner_box(nest, statement, target.isa) if r is None else None
         if box is not None:
             yield NonRectangular(box, loops, target, made_with)
-        elif r is not None and not r.rows and streamed(r):
+        elif r is not None and not r.rows and streamed(r) and _dtype(nest, statement).is_float:
             yield StreamedProduct(r, loops, zeroing(nest, statement), target, made_with)
 
 

@@ -42,7 +42,7 @@ class Vectorize:
 
     def apply(self, nest: Nest, tree: Node) -> Node:
         band = find_loop(tree, self.loop)
-        inside = [inner.name for inner in bands(band.body) if not is_written_out(nest, inner)]
+        inside = [inner.name for inner in bands(band.body) if not is_written_out(nest, tree, inner)]
         if inside:
             remedy = f"order({' '.join([*inside, self.loop])})"
             raise ScheduleError(

@@ -1,0 +1,87 @@
+"""Lanes along a loop without dependences, with iterations of another one jammed inside, and short loops written out.
+
+for p: for q: for c:                        for p: for q_tile:
+  Y[p, q, c] = 0                              for c:  # vectorize
+  for r < 3: for s < 3:              ->         for q in the tile: for r: for s:  # all written out
+    Y[p, q, c] += X[p+r, q+s, c]*W[r, s, c]       Y[p, q, c] += X[p+r, q+s, c]*W[r, s, c]
+
+What the jammed iterations share, such as weights and the overlap of their neighbourhoods, is loaded once, and results
+stay in registers over the short loops (Allen, Cocke, "A catalogue of optimizing transformations", 1972).
+"""
+
+from __future__ import annotations
+
+from math import ceil, prod
+
+from poly.analysis.legality import race
+from poly.autoschedule.rules.attempt import attempt
+from poly.autoschedule.rules.form import Form
+from poly.autoschedule.rules.lanes import FEW
+from poly.autoschedule.rules.sharing import usual_sharing
+from poly.ir.nest import Nest
+from poly.ir.paths import paths
+from poly.ir.strides import extent, is_contiguous, is_contiguous_along, moved_iterator
+from poly.ir.tree import Band, Leaf, Sequence, bands, statements, walk
+from poly.schedules.schedule import Schedule, schedule
+from poly.schedules.steps import Order, Split, Unroll, Vectorize
+
+SHORT = 32
+"""The most iterations of the short loops together."""
+WRITTEN = 64
+"""The most instances of a statement that are written out."""
+JAMMED = 8
+"""The most iterations jammed: each has results in a register."""
+
+
+def usual_jam(nest: Nest, threads: int) -> Form | None:
+    """The form of a nest of loops without dependences around short ones; None if it is none."""
+    made = jammed(schedule(nest))
+    return None if made is None else usual_sharing(Form.fixed((("order", "jammed"),), made), threads)
+
+
+def jammed(made: Schedule) -> Schedule | None:
+    """The schedule with lanes along one loop and iterations of the next one jammed; None if there are no such loops."""
+    outer, inner = _outer(made), dict[str, int]()
+    for band in bands(made.tree)[len(outer) :]:
+        inner[band.name] = extent(made.nest, band) or SHORT + 1
+    if len(outer) < 2 or not 1 < prod(inner.values()) <= SHORT:
+        return None
+    lanes = next((band for band in reversed(outer) if _suits_lanes(made, band)), None)
+    rest = [band for band in outer if band is not lanes]
+    whole = extent(made.nest, rest[-1])
+    if lanes is None or whole is None or whole < 2:
+        return None
+    most = min(JAMMED, WRITTEN // prod(inner.values()))
+    size, jam = ceil(whole / ceil(whole / most)), rest[-1].name
+    around = (*(band.name for band in rest[:-1]), f"{jam}_tile", lanes.name, jam)
+    short = tuple((name, max(2, whole)) for name, whole in inner.items())
+    steps = (Split(((jam, size),)), Order(around), Unroll(((jam, max(2, size)), *short)), Vectorize(lanes.name))
+    return attempt(made, steps)
+
+
+def _outer(made: Schedule) -> list[Band]:
+    """The loops around all statements, from the outermost one on, whose iterations do not depend on each other."""
+    found: list[Band] = []
+    node = made.tree
+    if not all(isinstance(part, Leaf | Band | Sequence) for part in walk(node)):
+        return []
+    while isinstance(node, Band) and race(made.nest, made.tree, node.name) is None:
+        found.append(node)
+        node = node.body
+    return found
+
+
+def _suits_lanes(made: Schedule, band: Band) -> bool:
+    """Whether a loop has iterations for lanes, and goes from element to element in all that it moves in."""
+    whole = extent(made.nest, band)
+    if whole is None or whole < FEW:
+        return False
+    found = paths(made.tree)
+    for name in statements(band):
+        statement = made.nest.statement(name)
+        moved = moved_iterator(statement, found[name], band.name)
+        if moved is None or not is_contiguous(made.nest, statement, moved):
+            return False
+        if not is_contiguous_along(made.nest, statement.target, moved):
+            return False
+    return True

@@ -1,0 +1,134 @@
+"""Jammed iterations in lanes: depthwise convolutions and other stencils with channels, against plain loops in f64."""
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import poly
+from poly import f32, f64
+
+ISAS = ("c", "c:avx2", "c:portable")
+
+
+def depthwise(channels, image, taps, stride, pad, last, T, zeroed=True):
+    """A depthwise convolution of a padded image: NHWC if the channels come `last`, or NCHW."""
+    (H, W), (R, S), C = image, taps, channels
+    P, Q = (H + 2 * pad - R) // stride + 1, (W + 2 * pad - S) // stride + 1
+
+    @poly.nest
+    def nhwc(X: T[H, W, C], F: T[R, S, C], Y: T[P, Q, C]):
+        for p in range(P):
+            for q in range(Q):
+                for c in range(C):
+                    Y[p, q, c] = 0.0
+                    for r in range(R):
+                        for s in range(S):
+                            if 0 <= stride * p + r - pad < H and 0 <= stride * q + s - pad < W:
+                                Y[p, q, c] += X[stride * p + r - pad, stride * q + s - pad, c] * F[r, s, c]
+
+    @poly.nest
+    def nhwc_added(X: T[H, W, C], F: T[R, S, C], Y: T[P, Q, C]):
+        for p in range(P):
+            for q in range(Q):
+                for c in range(C):
+                    for r in range(R):
+                        for s in range(S):
+                            if 0 <= stride * p + r - pad < H and 0 <= stride * q + s - pad < W:
+                                Y[p, q, c] += X[stride * p + r - pad, stride * q + s - pad, c] * F[r, s, c]
+
+    @poly.nest
+    def nchw(X: T[C, H, W], F: T[C, R, S], Y: T[C, P, Q]):
+        for c in range(C):
+            for p in range(P):
+                for q in range(Q):
+                    Y[c, p, q] = 0.0
+                    for r in range(R):
+                        for s in range(S):
+                            if 0 <= stride * p + r - pad < H and 0 <= stride * q + s - pad < W:
+                                Y[c, p, q] += X[c, stride * p + r - pad, stride * q + s - pad] * F[c, r, s]
+
+    @poly.nest
+    def nchw_added(X: T[C, H, W], F: T[C, R, S], Y: T[C, P, Q]):
+        for c in range(C):
+            for p in range(P):
+                for q in range(Q):
+                    for r in range(R):
+                        for s in range(S):
+                            if 0 <= stride * p + r - pad < H and 0 <= stride * q + s - pad < W:
+                                Y[c, p, q] += X[c, stride * p + r - pad, stride * q + s - pad] * F[c, r, s]
+
+    if last:
+        return nhwc if zeroed else nhwc_added, (P, Q)
+    return nchw if zeroed else nchw_added, (P, Q)
+
+
+def expected(x, w, y, stride, pad, last, zeroed):
+    x, w, y = (np.moveaxis(a, -1, 0) if last else a for a in (x, w, y))
+    x = np.pad(x.astype(np.float64), ((0, 0), (pad, pad), (pad, pad)))
+    total = np.zeros(y.shape) if zeroed else y.astype(np.float64)
+    for r in range(w.shape[1]):
+        for s in range(w.shape[2]):
+            part = x[:, r : r + stride * (y.shape[1] - 1) + 1 : stride, s : s + stride * (y.shape[2] - 1) + 1 : stride]
+            total = total + part * w[:, r, s].astype(np.float64)[:, None, None]
+    return np.moveaxis(total, 0, -1) if last else total
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    channels=st.integers(1, 35),
+    image=st.tuples(st.integers(3, 19), st.integers(3, 35)),
+    taps=st.sampled_from([(3, 3), (1, 3), (2, 2), (5, 5), (3, 1)]),
+    stride=st.integers(1, 2),
+    pad=st.integers(0, 2),
+    last=st.booleans(),
+    dtype=st.sampled_from([f32, f64]),
+    zeroed=st.booleans(),
+    isa=st.sampled_from(ISAS),
+    threads=st.sampled_from([1, 2]),
+)
+def test_depthwise(channels, image, taps, stride, pad, last, dtype, zeroed, isa, threads):
+    image = tuple(max(size, tap) for size, tap in zip(image, taps, strict=True))
+    nest, out = depthwise(channels, image, taps, stride, pad, last, dtype, zeroed)
+    kernel = poly.compile(nest, target=isa, threads=threads)
+    random = np.random.default_rng(0)
+    numpy = np.float32 if dtype == f32 else np.float64
+
+    def array(height, width):
+        shape = (height, width, channels) if last else (channels, height, width)
+        return random.standard_normal(shape).astype(numpy)
+
+    x, w, y = array(*image), array(*taps), array(*out)
+    wanted = expected(x, w, y, stride, pad, last, zeroed)
+    if zeroed:
+        y[...] = np.nan
+    kernel(x, w, y)
+    bound = 4 * taps[0] * taps[1] * np.finfo(numpy).eps * (np.abs(wanted).max() + 10)
+    np.testing.assert_allclose(y, wanted, rtol=0, atol=bound)
+
+
+@pytest.mark.parametrize(("last", "lanes", "jam"), [(True, "c", "q"), (False, "q", "p")])
+def test_depthwise_has_lanes_along_contiguous_elements(last, lanes, jam):
+    nest, _ = depthwise(32, (14, 14), (3, 3), 1, 1, last, f32)
+    text = str(poly.compile(nest, threads=1).schedule)
+    assert re.search(rf"for {lanes} in .*# vectorize\n\s*for {jam} in .*# unroll 7", text)
+
+
+def test_infinite_weights_outside_the_image_are_not_multiplied():
+    nest, _ = depthwise(2, (7, 7), (3, 3), 1, 1, False, f32)
+    w = np.zeros((2, 3, 3), np.float32)
+    w[:, :, 0] = np.inf
+    x, y = np.ones((2, 7, 7), np.float32), np.full((2, 7, 7), np.nan, np.float32)
+    poly.compile(nest)(x, w, y)
+    assert np.all(y[:, :, 0] == 0)
+    assert np.all(np.isinf(y[:, :, 1:]))
+
+
+def test_a_loop_may_be_longer_than_what_is_written_out_of_it():
+    nest, _ = depthwise(32, (14, 14), (3, 3), 1, 1, True, f32)
+    cut = poly.schedule(nest).split(q=4).order("p q_tile c q").unroll(q=2, r=3, s=3)
+    with pytest.raises(poly.ScheduleError, match="loop q is inside it"):
+        cut.vectorize("c")
+    assert cut.unroll(q=4).vectorize("c")
