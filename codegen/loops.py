@@ -41,7 +41,7 @@ from codegen.loop_ir import (
 from codegen.macros import EACH_VECTOR, IN_ORDER
 from codegen.masked import JammedLines, JammedLoop, jammed
 from codegen.names import c_name, fresh, function_name
-from codegen.near import Angle, angles, chunked
+from codegen.near import Angle, angles, calls_library, chunked
 from codegen.parallel import Iteration, shared_out
 from codegen.parameters import Parameter, data_parameters, needed, prototype, scratch_parameters
 from codegen.program import Assign, Buffer, Instructions, Program, Threading
@@ -276,7 +276,8 @@ class Writer:
         read = kept_by_order(loop.body, self.program, loop.variable)
         held = hoisted(read, StatementPrinter(self._buffers, self._sizes), scope.taken)
         inner = replace(scope, held={**scope.held, **held.names}, taken=scope.taken.union(held.names.values()))
-        lines = [Line(EACH_VECTOR), around(loop, self.write(loop.body, inner))]
+        marks = [] if calls_library(loop.body, self.program, scope.near) else [Line(EACH_VECTOR)]
+        lines = [*marks, around(loop, self.write(loop.body, inner))]
         if not read:
             return lines
         whole = block([*held.lines, *lines])

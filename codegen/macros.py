@@ -23,6 +23,8 @@ write it too, and interchanges the loops.
 """
 WRAPS = "POLY_WRAPS"
 """Precedes a function whose integers wrap around on purpose: clang's integer sanitizer then ignores it."""
+IN_LANES = f"{WRAPS} static inline __attribute__((always_inline))"
+"""Precedes a function that loops with lanes call: compilers give lanes to no loop that is left with a call."""
 SHUFFLE = "POLY_SHUFFLE"
 """Gives a vector the lanes of two others, by their numbers."""
 ROOTS = {"f32": "POLY_SQRTF", "f64": "POLY_SQRT"}

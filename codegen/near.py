@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import cgen
 
-from codegen import style
+from codegen import powers, style
 from codegen.expr import PERIODIC, Cast, Expr, FunctionCall, Load, loads, map_loads, walk
 from codegen.integer import Int, Linear, minimum, replaced
 from codegen.loop_ir import For, Node
@@ -69,6 +69,15 @@ def angles(body: Node, program: Program) -> tuple[Angle, ...]:
         else:
             known.pop(assign.target, None)
     return tuple(dict.fromkeys(found))
+
+
+def calls_library(body: Node, program: Program, near: bool) -> bool:
+    """Whether iterations call functions of C, for which compilers have no vectors; `near` if sin and cos are not."""
+    by_library = {"pow"} if powers.functions(program.isa) is powers.OF_LIBRARY else frozenset[str]()
+    scalar = by_library if near else by_library | PERIODIC
+    assigns = [program.statements[use.statement].body for use in uses(body)]
+    exprs = [walk(assign.expr) for assign in assigns if isinstance(assign, Assign)]
+    return any(isinstance(node, FunctionCall) and node.function in scalar for expr in exprs for node in expr)
 
 
 def _taken(expr: Expr, printer: StatementPrinter) -> Iterator[tuple[Expr, DType]]:

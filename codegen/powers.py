@@ -13,7 +13,7 @@ Each part of a number needs instructions of its own: with vectors of two numbers
 
 from __future__ import annotations
 
-from codegen.macros import WRAPS
+from codegen.macros import IN_LANES
 from codegen.polynomials import horner
 from microkernels.dtypes import f64
 from microkernels.isa import ISA
@@ -57,7 +57,7 @@ def functions(isa: ISA) -> dict[str, str]:
     return {"pow_f32": POW_F32, "head_f64": HEAD, "pow_f64": POW_F64} if isa.lanes(f64) >= LEAST_LANES else OF_LIBRARY
 
 
-POW_F32 = f"""{WRAPS} static inline float pow_f32(float x, float y)
+POW_F32 = f"""{IN_LANES} float pow_f32(float x, float y)
 {{
     const uint32_t sign = bits_of_f32(x) & 0x80000000u;
     const float size = of_bits_f32(bits_of_f32(x) ^ sign), times = of_bits_f32(bits_of_f32(y) & 0x7fffffffu);
@@ -95,7 +95,7 @@ OF_LIBRARY = {
 HEAD = """static inline double head_f64(double x) { return of_bits_f64(bits_of_f64(x) & 0xfffffffff8000000u); }"""
 
 
-POW_F64 = f"""{WRAPS} static inline double pow_f64(double x, double y)
+POW_F64 = f"""{IN_LANES} double pow_f64(double x, double y)
 {{
     const uint64_t sign = bits_of_f64(x) & 0x8000000000000000u;
     const double size = of_bits_f64(bits_of_f64(x) ^ sign), times = of_bits_f64(bits_of_f64(y) & 0x7fffffffffffffffu);

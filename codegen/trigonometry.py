@@ -13,7 +13,7 @@ Larger numbers need some hundred digits of pi, which no vector should wait for: 
 from __future__ import annotations
 
 from codegen.expr import PERIODIC
-from codegen.macros import WRAPS
+from codegen.macros import IN_LANES
 from codegen.polynomials import horner
 from microkernels.dtypes import DType, f32, f64
 
@@ -69,7 +69,7 @@ def _near(name: str, dtype: DType) -> str:
     is_sine = name == "sin"
     sign = f"    const {bits} sign = {of}(x) & (({bits})1 << {top});\n" * is_sine
     size, added = (f"{back}({of}(x) ^ sign)", 4) if is_sine else ("x", 1)
-    return f"""{WRAPS} static inline {c} near_{name}_{dtype.name}({c} x)
+    return f"""{IN_LANES} {c} near_{name}_{dtype.name}({c} x)
 {{
 {sign}    const double size = {size};
     const uint64_t sum = bits_of_f64(size * 0.6366197723675814 + 6755399441055744.0) + {added};
