@@ -13,6 +13,7 @@ from microkernels.dtypes import DType
 from microkernels.kernel import OuterProduct, TileKernel
 from poly.analysis.legality import recurs
 from poly.analysis.scans import scanned_in
+from poly.ir.strides import accesses
 from poly.ir.tree import Band, Micro
 from poly.lowering.calls import absorbed, inner_bands
 from poly.model.core import PER_CYCLE, Target
@@ -35,12 +36,12 @@ class Loops:
     """A statement in plain loops; `trips` counts the iterations of the innermost that is not written out.
 
     `waiting` is the number of cycles that an instance waits for another if the loop is not vectorised. `in_tile` is
-    the work if a vectorised loop of few iterations is a register tile (codegen/register_tile.py).
+    the work if a vectorised loop of few iterations is a register tile (codegen/register_tile.py), None if it is none.
     """
 
     dtype: DType
     work: InstanceWork
-    in_tile: InstanceWork
+    in_tile: InstanceWork | None
     instances: float
     trips: float
     vectorized: bool
@@ -54,7 +55,7 @@ class Loops:
         if not self.trips:
             return self.instances * self.work.scalar()
         lanes, runs = target.isa.lanes(self.dtype), self.instances / self.trips
-        if self.vectorized and self.trips <= MOST_VECTORS * lanes:
+        if self.vectorized and self.in_tile and self.trips <= MOST_VECTORS * lanes:
             return runs * ceil(self.trips / lanes) * self.in_tile.vector(lanes)
         if self.vectorized:
             return runs * (ceil(self.trips / lanes) * self.work.vector(lanes) + START)
@@ -93,7 +94,7 @@ class PlainStatement:
     view: View
     dtype: DType
     work: InstanceWork
-    in_tile: InstanceWork
+    in_tile: InstanceWork | None
     bands: tuple[Band, ...]
     carried: int | None
     micro: Micro | None
@@ -111,7 +112,7 @@ class PlainStatement:
         return self._stream(self.micro, sizes) if self.micro.kernel.in_place else self._tiles(self.micro, sizes)
 
     def _loops(self, sizes: Sizes) -> Loops:
-        last = lanes_at(self.bands)
+        last = lanes_at(self.view, self.bands)
         innermost = self.bands[last] if self.bands else None
         return Loops(
             self.dtype,
@@ -226,11 +227,13 @@ def _waits(made: Schedule, loop: str) -> bool:
     return recurs(made.nest, made.tree, loop) or bool(scanned_in(made.nest, made.tree, loop).combines)
 
 
-def lanes_at(bands: tuple[Band, ...]) -> int:
-    """The position of the innermost loop, or of a vectorised one around loops that are written out."""
-    vectorized = next((at for at in reversed(range(len(bands))) if bands[at].vectorize), None)
-    inside = bands[vectorized + 1 :] if vectorized is not None else ()
-    return vectorized if vectorized is not None and all(b.unroll > 1 for b in inside) else len(bands) - 1
+def lanes_at(view: View, bands: tuple[Band, ...]) -> int:
+    """The position of the innermost loop, or of a vectorised one around loops of a reduction that are written out."""
+    at = next((at for at in reversed(range(len(bands))) if bands[at].vectorize), len(bands) - 1)
+    inside = range(at + 1, len(bands))
+    results = {name for index in view.statement.target.indices for name in index.names}
+    sums = all(bands[one].unroll > 1 and results.isdisjoint(view.determined.get(one, ())) for one in inside)
+    return at if sums else len(bands) - 1
 
 
 def leaf(
@@ -247,7 +250,15 @@ def leaf(
         inner = range(len(bands) - 1, max(-1, len(bands) - 3), -1)
         carried = next((p for p in inner if _waits(made, bands[p].name)), None)
     dtype = made.nest.array(view.statement.target.array).dtype
-    last = lanes_at(bands)
+    last = lanes_at(view, bands)
     innermost, outer = (view.determined.get(at, (None,))[-1] for at in (last, last - 1))
-    whole, in_tile = (work(made.nest, view.statement, innermost, around) for around in (None, outer))
+    whole = work(made.nest, view.statement, innermost)
+    in_tile = work(made.nest, view.statement, innermost, outer) if _keeps(made, view, innermost, outer) else None
     return PlainStatement(view, dtype, whole, in_tile, bands, carried, micro, operands, packed)
+
+
+def _keeps(made: Schedule, view: View, innermost: str | None, outer: str | None) -> bool:
+    """Whether each element that a statement accesses belongs to one of the two innermost loops, or to a local."""
+    arrays = [access for access in accesses(view.statement) if made.nest.array(access.array).kind != "local"]
+    names = [{name for index in access.indices for name in index.names} for access in arrays]
+    return outer is not None and not any({innermost, outer} <= own for own in names)

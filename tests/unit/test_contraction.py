@@ -144,14 +144,28 @@ def test_parts_of_one_array_that_never_meet_are_a_product() -> None:
 
 
 @pytest.mark.parametrize(
+    ("statement", "family"),
+    [
+        ("C[i, j] = max(C[i, j], A[i, k] * B[k, j])", "max_mul"),
+        ("C[i, j] = min(C[i, j], A[i, k] + B[k, j])", "min_add"),
+        ("C[i, j] += A[i, k] + B[k, j]", "sum_add"),
+        ("C[i, j] += (A[i, k] - B[k, j]) ** 2", "sum_square"),
+        ("C[i, j] += abs(A[i, k] - B[k, j])", "sum_distance"),
+    ],
+)
+def test_contractions_by_other_operations(statement: str, family: str) -> None:
+    found = recognised(body(statement, "A: f32[M, M], B: f32[M, M], C: f32[M, M], alpha: f32"))
+    assert found is not None
+    assert found.product.family == family
+
+
+@pytest.mark.parametrize(
     "statement",
     [
         "C[i, j] = A[i, k] * B[k, j]",
         "C[i, j] *= A[i, k] * B[k, j]",
-        "C[i, j] = max(C[i, j], A[i, k] * B[k, j])",
         "C[i, j] += A[i, k]",
         "C[i, j] += A[i, k] * B[k, j] * A[k, k]",
-        "C[i, j] += A[i, k] + B[k, j]",
         "C[i, j] += A[i, k] * B[k, j] + 1",
         "C[i, j] += A[i, k] / B[k, j]",
         "C[i, j] += abs(A[i, k]) * B[k, j]",
