@@ -33,6 +33,7 @@ HARMLESS = {
     "DType | None",
     "Device",
     "tuple[Space, ...]",
+    "Elements",
     "tuple[int, int]",
     "int",
 }

@@ -10,7 +10,7 @@ from machines import LARGE
 
 import poly
 from microkernels.isa import ISAS
-from poly import bf16, f16, f32, f64, i32
+from poly import bf16, f16, f32, f64
 from poly.autoschedule.default import default_schedule, expectation
 from poly.autoschedule.rules.microkernels import contracted
 from poly.explanation import reasons as why
@@ -130,7 +130,7 @@ def mixed(a: bf16[M, K], b: f64[K, N], c: f64[M, N]):
 
 
 @poly.nest
-def whole(a: i32[M, K], b: i32[K, N], c: i32[M, N]):
+def whole(a: i64[M, K], b: i64[K, N], c: i64[M, N]):
     for i in range(M):
         for j in range(N):
             for k in range(K):
@@ -175,7 +175,7 @@ def tied(a: f32[M, K], b: f32[K, N], c: f32[M, N], d: f32[M, N]):
     [
         (three, "it adds a product with 3 elements of arrays, and must add one with 2"),
         (mixed, "it converts bf16 to f64, not to f32"),
-        (whole, "there is none for i32"),
+        (whole, "there is none for i64"),
         (half, "no microkernel of one core computes in half precision"),
         (ordered, "its sums must keep their order: the nest says reassociate=False"),
         (factor, "a factor beside the two elements is neither a constant nor a number that the caller passes"),
