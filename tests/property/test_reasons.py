@@ -10,7 +10,7 @@ from machines import LARGE
 
 import poly
 from microkernels.isa import ISAS
-from poly import bf16, f16, f32, f64
+from poly import bf16, f16, f32, f64, i64
 from poly.autoschedule.default import default_schedule, expectation
 from poly.autoschedule.rules.microkernels import contracted
 from poly.explanation import reasons as why
