@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from machines import LARGE
 
 import poly
 from microkernels.isa import ISA, ISAS, host
 from poly.autoschedule.default import default_schedule
 from poly.ir.tree import Band, Micro, Node, Sequence, statements, walk
-from poly.model.core import Caches, Target
+from poly.model.core import Target
 from poly.schedules.schedule import Schedule
 
-CACHES = Caches(32 << 10, 1 << 20, 32 << 20)
 HERE = [isa for isa in (ISAS["avx2"], host()) if isa.runs_here()]
 
 EPILOGUES = {
@@ -94,7 +94,7 @@ def test_results_on_tiles(data: st.DataObject) -> None:
     loops = data.draw(st.sampled_from(["shared", "own", "turned"]))
     nest = layer(epilogues, data.draw(st.booleans()), loops, batch, sizes | ({"H": 2} if batch else {}))
     isa, threads = data.draw(st.sampled_from(HERE)), data.draw(st.sampled_from([1, 2]))
-    compared(nest, default_schedule(nest, Target.nominal(isa, CACHES, threads)), isa, threads)
+    compared(nest, default_schedule(nest, Target.nominal(isa, LARGE, threads)), isa, threads)
 
 
 @pytest.mark.parametrize("isa", HERE, ids=str)
@@ -102,7 +102,7 @@ def test_results_on_tiles(data: st.DataObject) -> None:
 @pytest.mark.parametrize("local", [True, False], ids=["local", "array"])
 def test_they_run_on_each_tile(isa: ISA, loops: str, local: bool) -> None:
     nest = layer(["relu", "residual"], local, loops, False, {"M": 61, "N": 149, "K": 40})
-    made = default_schedule(nest, Target.nominal(isa, CACHES, 1))
+    made = default_schedule(nest, Target.nominal(isa, LARGE, 1))
     assert on_tiles(made) == ("S2", "S3")
     compared(nest, made, isa, 1)
 
@@ -125,30 +125,30 @@ def conv(A: f32[P + R - 1, Q + R - 1, K], B: f32[R, R, K, N], b: f32[N], D: f32[
 def test_convolutions_on_tiles_of_flattened_rows(taps: int) -> None:
     sizes = {"P": 9, "Q": 7, "R": taps, "K": 20, "N": 70}
     nest = poly.parse(CONVOLUTION, {name: poly.sizes(name) for name in sizes}).with_sizes(sizes)
-    made = default_schedule(nest, Target.nominal(host(), CACHES, 1))
+    made = default_schedule(nest, Target.nominal(host(), LARGE, 1))
     assert on_tiles(made) == ("S2",)
     compared(nest, made, host(), 1)
 
 
 def test_a_local_has_the_memory_of_a_tile() -> None:
     nest = layer(["relu"], True, "own", False, {"M": 300, "N": 200, "K": 40})
-    made = default_schedule(nest, Target.nominal(host(), CACHES, 1))
+    made = default_schedule(nest, Target.nominal(host(), LARGE, 1))
     (kernel,) = (node.kernel for node in walk(made.tree) if isinstance(node, Micro))
     alone = layer([], False, "own", False, {"M": 300, "N": 200, "K": 40})
-    plain = default_schedule(alone, Target.nominal(host(), CACHES, 1))
+    plain = default_schedule(alone, Target.nominal(host(), LARGE, 1))
     more = poly.compile(nest, schedule=made).workspace() - poly.compile(alone, schedule=plain).workspace()
     assert 0 < more <= 4 * kernel.rows * kernel.columns + 64
 
 
 def test_what_reads_far_away_does_not() -> None:
     nest = layer(["residual"], True, "own", False, {"M": 700, "N": 600, "K": 40})
-    assert on_tiles(default_schedule(nest, Target.nominal(host(), CACHES, 1))) == ()
+    assert on_tiles(default_schedule(nest, Target.nominal(host(), LARGE, 1))) == ()
 
 
 def test_a_reduction_in_blocks() -> None:
     sizes = {"M": 13, "N": 70, "K": 3000}
-    made = default_schedule(layer(["relu"], False, "own", False, sizes), Target.nominal(host(), CACHES, 1))
+    made = default_schedule(layer(["relu"], False, "own", False, sizes), Target.nominal(host(), LARGE, 1))
     assert on_tiles(made) == ("S2",)
     compared(made.nest, made, host(), 1)
-    local = default_schedule(layer(["relu"], True, "own", False, sizes), Target.nominal(host(), CACHES, 1))
+    local = default_schedule(layer(["relu"], True, "own", False, sizes), Target.nominal(host(), LARGE, 1))
     assert on_tiles(local) == ()

@@ -12,15 +12,19 @@ from contractions import PATTERN, guarded
 from headers import need_isa
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from machines import LARGE
 from triangular import FREE, Bound, Triangular, triangular
 
 import poly
+from microkernels.isa import ISAS
 from poly import f64
 from poly.analysis.contraction import recognise
+from poly.autoschedule.default import default_schedule
 from poly.errors import ScheduleError
 from poly.frontends.python import parse_text
 from poly.frontends.source import Source
 from poly.ir.tree import Micro, bands, walk
+from poly.model.core import Target
 from poly.schedules.schedule import Schedule, schedule
 
 M, N = poly.sizes("M N")
@@ -255,7 +259,9 @@ def test_any_triangle_is_multiplied_in_place(product: InPlace, known: bool, thre
 @pytest.mark.parametrize("product", [TRMM, ON_THE_RIGHT], ids=["on the left", "on the right"])
 def test_a_product_in_place_goes_to_a_microkernel(product: InPlace, target: str) -> None:
     need_isa(target.removeprefix("c:"))
-    kernel = poly.compile(product.nest, M=product.rows, N=product.columns, target=target, threads=1)
+    nest = product.nest.with_sizes({"M": product.rows, "N": product.columns})
+    made = default_schedule(nest, Target.nominal(ISAS[target.removeprefix("c:")], LARGE, 1))
+    kernel = poly.compile(nest, schedule=made, target=target, threads=1)
     assert sum(isinstance(node, Micro) for node in walk(kernel.schedule.tree)) == 1
     product.check(kernel, 1)
 

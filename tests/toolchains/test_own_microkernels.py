@@ -397,7 +397,7 @@ TEXT = "static void matmul_f32_portable_3x8(void)\n{\n}\n"
         (twice, {}, poly.SpecError, "twice is no contract of a microkernel: it must be one statement"),
         (batched, {}, poly.SpecError, "batched is no contract"),
         (scaled, {}, poly.SpecError, "scaled is no contract"),
-        (integers, {}, poly.SpecError, "integers is no contract"),
+        (integers, {}, poly.SpecError, "integers: a microkernel computes in f32 or f64, not in i32"),
         (shifted, {}, poly.SpecError, "shifted: each index of A must be a loop"),
         (gemm, {}, poly.SpecError, "gemm is a family of poly's own microkernels"),
         (alphas, {}, poly.SpecError, "alphas: alpha can't be a name in a contract"),
