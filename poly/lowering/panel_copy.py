@@ -85,7 +85,7 @@ def panel_copy(
     """
     source = _source(nest, node, micro, outer, between, parts)
     statement, numbering = source.statement, source.numbering
-    turned, beside = _along_panels(source), _side_by_side(source, outer, isa)
+    turned, beside = _along_panels(source, outer), _side_by_side(source, outer, isa)
     counting = (beside if beside and b.name == beside.name else b for b in numbering)
     single = tuple(b for b in counting if b is not turned)
     instances = Instances(
@@ -136,6 +136,16 @@ def holds_all_steps(nest: Nest, node: Copy, micro: Micro, outer: Loops, between:
     return all(read.agree(Instances.count, band) for band in source.reduce[1:]) or read.whole.is_box(inside)
 
 
+Number = Callable[[Instances, isl.PwAff], isl.PwAff]
+"""A number of each group of instances, of a function: its least value, or the count of its values."""
+
+
+def _same(one: Instances, other: Instances, number: Number, function: isl.PwAff) -> bool:
+    """Whether each instance has the same number in two ways to group them."""
+    first, second = (group.groups.apply_range(isl.Map.from_pw_aff(number(group, function))) for group in (one, other))
+    return bool(first.is_equal(second))
+
+
 @dataclass(frozen=True)
 class _Read:
     """What a panel has, and what the calls that read it have of each loop that the kernel absorbs."""
@@ -144,14 +154,9 @@ class _Read:
     whole: Instances
     calls: Mapping[str, Instances]
 
-    def agree(self, number: Callable[[Instances, isl.PwAff], isl.PwAff], band: Band) -> bool:
+    def agree(self, number: Number, band: Band) -> bool:
         """Whether a number, such as the count of a loop's iterations, is the same for a panel and for its calls."""
-        function = band.function(self.statement)
-        one, other = (
-            group.groups.apply_range(isl.Map.from_pw_aff(number(group, function)))
-            for group in (self.whole, self.calls[band.name])
-        )
-        return bool(one.is_equal(other))
+        return _same(self.whole, self.calls[band.name], number, band.function(self.statement))
 
 
 def _read(source: PanelSource, micro: Micro, outer: Loops, between: tuple[Band, ...]) -> _Read:
@@ -291,12 +296,27 @@ class PanelGroup:
     turned: Band | None
 
 
-def _along_panels(source: PanelSource) -> Band | None:
+def _along_panels(source: PanelSource, outer: Loops) -> Band | None:
     """The loop over panels along which the source is contiguous; None if a loop within a panel is, or if none is."""
     op = source.operand
     if source.word > 1 or any(op.stride(b.name).number == 1 for b in (source.lanes, *source.reduce) if b is not None):
         return None
-    return next((b for b in source.numbering if op.is_linear(b.name) and op.stride(b.name).number == 1), None)
+    found = next((b for b in source.numbering if op.is_linear(b.name) and op.stride(b.name).number == 1), None)
+    return found if found and _are_alike(source, outer, tuple(b for b in source.numbering if b is not found)) else None
+
+
+def _are_alike(source: PanelSource, outer: Loops, counting: tuple[Band, ...]) -> bool:
+    """Whether all panels that one call copies have the same steps, if the loops `counting` count the calls."""
+    domain, name = source.statement.domain, source.statement.name
+    panels, calls = (
+        Instances("alike", domain, (*outer, *_functions(bands, source.statement)))
+        for bands in (source.numbering, counting)
+    )
+    return all(
+        _same(panels, calls, number, band.function(name))
+        for number in (Instances.low, Instances.count)
+        for band in source.reduce
+    )
 
 
 BESIDE = (4, 3, 2)
@@ -325,7 +345,8 @@ def _side_by_side(source: PanelSource, outer: Loops, isa: ISA) -> Band | None:
     if group is None:
         return None
     starts = panel.scale_down_val(isl.Val(group)).floor().scale_val(isl.Val(group))
-    return replace(band, functions=((statement.name, starts),))
+    grouped = replace(band, functions=((statement.name, starts),))
+    return grouped if _are_alike(source, outer, (*others, grouped)) else None
 
 
 def _is_multiple(function: isl.PwAff, of: int) -> bool:

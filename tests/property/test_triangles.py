@@ -20,12 +20,14 @@ from microkernels.isa import ISAS
 from poly import f64
 from poly.analysis.contraction import recognise
 from poly.autoschedule.default import default_schedule
+from poly.autoschedule.rules.attempt import attempt
 from poly.errors import ScheduleError
 from poly.frontends.python import parse_text
 from poly.frontends.source import Source
 from poly.ir.tree import Micro, bands, walk
 from poly.model.core import Target
 from poly.schedules.schedule import Schedule, schedule
+from poly.schedules.steps import Pack, Tensorize
 
 M, N = poly.sizes("M N")
 ALPHA, BETA = 1.5, 1.2
@@ -264,6 +266,24 @@ def test_a_product_in_place_goes_to_a_microkernel(product: InPlace, target: str)
     kernel = poly.compile(nest, schedule=made, target=target, threads=1)
     assert sum(isinstance(node, Micro) for node in walk(kernel.schedule.tree)) == 1
     product.check(kernel, 1)
+
+
+@pytest.mark.parametrize("target", ["c:avx512", "c:avx2", "c:portable"])
+@pytest.mark.parametrize("product", [TRMM, ON_THE_RIGHT], ids=["on the left", "on the right"])
+@pytest.mark.parametrize("packed", ["A", "B", "AB"])
+def test_panels_of_a_triangle(product: InPlace, target: str, packed: str) -> None:
+    """Copied before all loops, whatever the model says, where what is copied is not overwritten before it is read."""
+    need_isa(target.removeprefix("c:"))
+    nest = product.nest.with_sizes({"M": product.rows, "N": product.columns})
+    isa = ISAS[target.removeprefix("c:")]
+    steps = default_schedule(nest, Target.nominal(isa, LARGE, 1)).steps
+    at = next(number for number, step in enumerate(steps) if isinstance(step, Tensorize))
+    before = [step for step in steps[:at] if not isinstance(step, Pack)]
+    copies = [Pack(array, None, steps[at].statement) for array in packed]
+    made = attempt(schedule(nest), [*before, *copies, *steps[at:]])
+    assert (made is not None) or "B" in packed
+    if made is not None:
+        product.check(poly.compile(nest, schedule=made, target=target, threads=1), 1)
 
 
 def test_no_tile_replaces_what_another_has_yet_to_read() -> None:
