@@ -75,10 +75,8 @@ def _chosen(nest: Nest, target: Target) -> Form:
 
         return usual_form(nest, target.isa)
     made = contracted(nest, target)
-    if not has_outer_product(made):
-        jam = None if isinstance(target.isa, DeviceISA) else usual_jam(nest, target.threads)
-        if jam is not None:
-            return jam
+    if not has_outer_product(made) and (jam := _jammed(nest, target)) is not None:
+        return jam
     if not made.steps:
         return usual_loops(nest, target)
     kernels, expected = Form.fixed(KERNELS, made), expectation(made, target)
@@ -90,7 +88,12 @@ def _chosen(nest: Nest, target: Target) -> Form:
     plain = usual_loops(nest, target)
     if expectation(plain.tried, target).seconds >= expected.seconds:
         return kernels
-    return (None if isinstance(target.isa, DeviceISA) else usual_jam(nest, target.threads)) or plain
+    return _jammed(nest, target) or plain
+
+
+def _jammed(nest: Nest, target: Target) -> Form | None:
+    """The form with jammed loops; None if it is none, or on a device."""
+    return None if isinstance(target.isa, DeviceISA) else usual_jam(nest, target.threads)
 
 
 def has_outer_product(made: Schedule) -> bool:

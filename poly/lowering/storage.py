@@ -33,7 +33,7 @@ from math import inf, prod
 import islpy as isl
 
 from codegen.expr import Load, map_loads
-from codegen.integer import Affine, Int, Linear, element_count, in_c, product
+from codegen.integer import Affine, Int, Linear, element_count, in_c
 from codegen.program import Buffer, Workspace
 from poly.analysis.dependences import dependences
 from poly.analysis.temporaries import temporaries
@@ -103,8 +103,7 @@ class Stored:
         if self.variable:
             return Buffer(name, dtype, tuple(Affine.of(e.constant) for e in self.extents), "local", variable=True)
         shape = tuple(n for n, side in zip(self.array.shape, self.sides, strict=True) if side is not None)
-        strides = tuple(product(self.extents[at + 1 :]) for at in range(len(self.extents)))
-        return Buffer(name, dtype, shape, "local", layout=strides)
+        return Buffer(name, dtype, shape, "local", layout=self.part.strides)
 
     @property
     def part(self) -> MemoryPart:
