@@ -100,7 +100,7 @@ def test_every_described_cpu_has_all_costs() -> None:
 
 
 def test_the_nearest_described_cpu_serves_where_nothing_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    (one,) = (cpu for cpu in calibration.cpus() if cpu["isa"] == "avx2")
+    one = next(cpu for cpu in calibration.cpus() if cpu["isa"] == "avx2" and cpu["caches"][0]["bytes"] == SIZES[0])
     small = {**one, "cpu": "small", "caches": [{**cache, "bytes": cache["bytes"] // 2} for cache in one["caches"]]}
     small["tiles"] = {**one["tiles"], "crowded": 99.0}
     monkeypatch.setattr(calibration, "cpus", lambda: (one, small))
