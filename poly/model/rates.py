@@ -40,11 +40,14 @@ class Rates:
 LONGEST = 4e-4
 """Seconds: threads that took longer to wake shared their cores with other work, which will end."""
 
+USUAL = (32 << 10, 1 << 20, 32 << 20)
+"""The bytes of a core's caches where they are not known."""
+
 CLOCK = 3e9
 """The clock of a typical core in Hz; if nothing was measured, only ratios matter."""
 
 
-def nominal(isa: ISA, caches: tuple[int, ...] = ()) -> Rates:
+def nominal(isa: ISA, caches: tuple[int, ...] = USUAL) -> Rates:
     """The rates where nothing was measured: two multiply-adds per cycle on 256-bit vectors, or one on 512 bits.
 
     L2 delivers 32 bytes per cycle, the last level 16 and memory 6: typical of server cores of the last ten years,
@@ -79,5 +82,5 @@ def from_machine(measured: Measured, isa: ISA, threads: int) -> Rates:
     )
     starts = measured.starts
     more = {"start": starts.awake, "wake": min(starts.asleep, LONGEST)} if starts else {}
-    tiles = measured.tiles or _described(isa, ())
+    tiles = measured.tiles or _described(isa, USUAL)
     return Rates(flops, l2, l3, read("memory"), tiles, **more, room=room)
