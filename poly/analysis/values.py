@@ -112,8 +112,8 @@ class ValueFlow:
     @cached_property
     def _copied(self) -> dict[str, Values]:
         """The sources of what each copy reads."""
-        reads = ((copy, load) for name in self.copies for copy in [self.nest.statement(name)] for load in loads(copy.expr))
-        return {copy.name: self._sources(self._relation(copy, read), read.array) for copy, read in reads}
+        copies = map(self.nest.statement, self.copies)
+        return {c.name: self._sources(self._relation(c, read), read.array) for c in copies for read in loads(c.expr)}
 
 
 def _timed(first: int, time: isl.Map) -> isl.Map:

@@ -53,6 +53,21 @@ def ldlt(A: f64[N, N], L: f64[N, N], d: f64[N]):
 
 
 @poly.nest
+def in_a_scalar(A: f64[N, N]):
+    for i in range(N):
+        for j in range(i):
+            w = A[i, j]
+            for k in range(j):
+                w -= A[i, k] * A[k, j]
+            A[i, j] = w / A[j, j]
+        for j in range(i, N):
+            w = A[i, j]
+            for k in range(i):
+                w -= A[i, k] * A[k, j]
+            A[i, j] = w
+
+
+@poly.nest
 def columns_first(A: f64[N, N]):
     for j in range(N):
         for k in range(j):
@@ -82,7 +97,7 @@ def check(nest: Nest, made: poly.Schedule, size: int, threads: int = 1) -> None:
 
 @settings(max_examples=10)
 @given(
-    st.sampled_from([lu, elimination, cholesky, columns_first, ldlt]),
+    st.sampled_from([lu, elimination, cholesky, columns_first, ldlt, in_a_scalar]),
     st.sampled_from([(2, 2), (4, 2), (3, 3)]),
     st.integers(1, 3),
     st.data(),
@@ -122,7 +137,7 @@ def test_the_blocks_of_divisions_follow_their_columns() -> None:
     assert found.counts == {"S0": "k", "S1": "j", "S2": "k"}
 
 
-@pytest.mark.parametrize(("nest", "sizes"), [(lu, (16, 400)), (cholesky, (100, 400))])
+@pytest.mark.parametrize(("nest", "sizes"), [(lu, (16, 400)), (cholesky, (100, 400)), (in_a_scalar, (16, 400))])
 def test_the_default_schedule_has_blocks_where_they_are_expected_to_pay(nest: Nest, sizes: tuple[int, int]) -> None:
     target = Target.nominal(ISAS["avx512"], USUAL, 1)
     forms = [default_form(nest.with_sizes({"N": size}), target) for size in sizes]

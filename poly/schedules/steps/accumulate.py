@@ -18,7 +18,7 @@ from typing import ClassVar
 from codegen.expr import Load, loads, map_loads
 from codegen.integer import Int, Linear
 from microkernels.errors import plain
-from poly.analysis.values import ValueFlow, Values
+from poly.analysis.values import CHAIN, ValueFlow
 from poly.errors import ScheduleError
 from poly.ir.lookups import index_reads
 from poly.ir.nest import Nest, Statement
@@ -127,16 +127,15 @@ class Accumulate:
         for old in (s for s in nest.statements if s.name in kept):
             pairs = dict.fromkeys(zip(old.reads, kept[old.name].reads, strict=True))
             for was, now in ((was, now) for was, now in pairs if now.array == self.array):
-                if not _same(before.read(old.name, was), after.read(old.name, now)):
+                expected, found = before.read(old.name, was), after.read(old.name, now)
+                if expected is None or found is None:
+                    return f"what {old.name} reads as {was} passes through more than {CHAIN} copies"
+                if not expected.equals(found):
                     return f"{old.name} would read another value as {was}"
-        visible = nest.array(self.array).kind != "local"
-        if visible and not _same(before.left(self.array), after.left(self.array)):
-            return f"other values would be left in {self.array}"
-        return None
-
-
-def _same(one: Values | None, other: Values | None) -> bool:
-    return one is not None and other is not None and one.equals(other)
+        expected, found = before.left(self.array), after.left(self.array)
+        if nest.array(self.array).kind == "local" or (expected and found and expected.equals(found)):
+            return None
+        return f"other values would be left in {self.array}"
 
 
 def _dimension(at: int) -> str:
