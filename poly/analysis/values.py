@@ -27,20 +27,20 @@ CHAIN = 4
 
 
 @dataclass(frozen=True)
-class Values:
-    """The sources of some accesses: `{ reader -> writer }`, and `{ reader -> element }` for values from before."""
+class Sources:
+    """Where some readers take values from: `{ reader -> writer }`, and `{ reader -> element }` for values from before."""
 
     written: isl.UnionMap
     initial: isl.UnionMap
 
-    def union(self, other: Values) -> Values:
-        return Values(self.written.union(other.written), self.initial.union(other.initial))
+    def union(self, other: Sources) -> Sources:
+        return Sources(self.written.union(other.written), self.initial.union(other.initial))
 
-    def behind(self, readers: isl.UnionMap) -> Values:
+    def behind(self, readers: isl.UnionMap) -> Sources:
         """The same for `{ other reader -> reader }`."""
-        return Values(readers.apply_range(self.written), readers.apply_range(self.initial))
+        return Sources(readers.apply_range(self.written), readers.apply_range(self.initial))
 
-    def equals(self, other: Values) -> bool:
+    def equals(self, other: Sources) -> bool:
         return bool(self.written.is_equal(other.written) and self.initial.is_equal(other.initial))
 
 
@@ -51,12 +51,12 @@ class ValueFlow:
         self.nest = nest
         self.copies = copies
 
-    def read(self, statement: str, access: Load) -> Values | None:
+    def read(self, statement: str, access: Load) -> Sources | None:
         """Where the instances of a statement take an element from; None if through too many copies."""
         reader = self.nest.statement(statement)
         return self._forwarded(self._sources(self._relation(reader, access), access.array))
 
-    def left(self, array: str) -> Values | None:
+    def left(self, array: str) -> Sources | None:
         """The same for each element as the nest leaves it behind, in place of a reader."""
         elements = self._elements(array)
         own = isl.Map.identity(elements.get_space().map_from_set()).intersect_domain(elements)
@@ -68,12 +68,12 @@ class ValueFlow:
     def _relation(self, statement: Statement, access: Load) -> isl.UnionMap:
         return isl.UnionMap.from_map(statement.relation(access).intersect_params(self.nest.context))
 
-    def _sources(self, reads: isl.UnionMap, array: str) -> Values:
+    def _sources(self, reads: isl.UnionMap, array: str) -> Sources:
         writers = (self._relation(s, s.target) for s in self.nest.statements if s.target.array == array)
         writes = reduce(isl.UnionMap.union, writers, isl.UnionMap.empty(reads.get_space()))
         asked = isl.UnionAccessInfo.from_sink(reads).set_must_source(writes)
         flow = asked.set_schedule_map(self._order(array)).compute_flow()
-        return Values(flow.get_must_dependence().reverse(), flow.get_must_no_source())
+        return Sources(flow.get_must_dependence().reverse(), flow.get_must_no_source())
 
     def _order(self, array: str) -> isl.UnionMap:
         """The times of all statements, and behind them that of each element of the array as it is left behind."""
@@ -91,26 +91,26 @@ class ValueFlow:
         padded = reduce(isl.Map.flat_range_product, [nothing] * length, isl.Map.from_domain(elements))
         return _left(_timed(1, padded).intersect_domain(elements))
 
-    def _forwarded(self, values: Values) -> Values | None:
+    def _forwarded(self, values: Sources) -> Sources | None:
         for _ in range(CHAIN):
             passed = self._from_copies(values.written)
             if passed.is_empty():
                 return values
-            kept = Values(values.written.subtract(passed), values.initial)
-            values = reduce(Values.union, self._behind_copies(passed), kept)
+            kept = Sources(values.written.subtract(passed), values.initial)
+            values = reduce(Sources.union, self._behind_copies(passed), kept)
         return values if self._from_copies(values.written).is_empty() else None
 
     def _from_copies(self, written: isl.UnionMap) -> isl.UnionMap:
         domains = (isl.UnionSet.from_set(self.nest.statement(name).domain) for name in self.copies)
         return written.intersect_range(reduce(isl.UnionSet.union, domains, isl.UnionSet.empty(written.get_space())))
 
-    def _behind_copies(self, passed: isl.UnionMap) -> Iterator[Values]:
+    def _behind_copies(self, passed: isl.UnionMap) -> Iterator[Sources]:
         for name, values in self._copied.items():
             through = passed.intersect_range(isl.UnionSet.from_set(self.nest.statement(name).domain))
             yield values.behind(through)
 
     @cached_property
-    def _copied(self) -> dict[str, Values]:
+    def _copied(self) -> dict[str, Sources]:
         """The sources of what each copy reads."""
         copies = map(self.nest.statement, self.copies)
         return {c.name: self._sources(self._relation(c, read), read.array) for c in copies for read in loads(c.expr)}

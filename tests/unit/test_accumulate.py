@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 import pytest
 from doc_nests import lower, matmul
@@ -202,7 +200,7 @@ def test_an_order_that_only_the_local_allows_is_refused() -> None:
         apart.accumulate("w", "x")
 
 
-@pytest.mark.parametrize(("first", "second"), product((0, 1), repeat=2))
+@pytest.mark.parametrize(("first", "second"), [(0, 0), (0, 1), (1, 0), (1, 1)])
 def test_an_element_of_a_shifted_place(first: int, second: int) -> None:
     @poly.nest
     def shifted(A: f64[N, N], x: f64[N + 1]):
