@@ -28,7 +28,7 @@ CHAIN = 4
 
 @dataclass(frozen=True)
 class Sources:
-    """Where some readers take values from: `{ reader -> writer }`, and `{ reader -> element }` for values from before."""
+    """Where readers take values from: `{ reader -> writer }`, and `{ reader -> element }` for those from before."""
 
     written: isl.UnionMap
     initial: isl.UnionMap
