@@ -164,6 +164,12 @@ def test_the_array_is_left_with_the_same_values(nest: poly.Nest, local: str, arr
         computed(nest, made, {name: size + at for at, name in enumerate(nest.sizes)})
 
 
+def test_the_local_takes_no_memory() -> None:
+    known = from_zero.with_sizes({"N": 300, "M": 300})
+    made = poly.schedule(known).accumulate("acc", "C")
+    assert poly.compile(known, schedule=made, target="c:portable", threads=1).workspace_bytes == 0
+
+
 @pytest.mark.parametrize(
     ("nest", "arguments", "message"),
     [
