@@ -17,8 +17,8 @@ from microkernels.dtypes import DType, f32, f64
 class Constants:
     """The constants of the functions in a scalar type.
 
-    `exp` are q's coefficients, the lowest first, evaluated in groups of `group`; `ln2` is split in two. At `lowest`,
-    exp is 0; above `flat`, tanh is 1. `tanh` are the two polynomials of its fraction, `above`
+    `exp` are q's coefficients, the lowest first, evaluated in groups of `group`; `ln2` is split in two. Below `lowest`,
+    exp is 0, above `highest` infinity; above `flat`, tanh is 1. `tanh` are the two polynomials of its fraction, `above`
     and `below` in `x - x*z*above/below`. `mantissa` bits follow an exponent that is stored with `bias` added. `log` are
     q's coefficients, and `root` the bits of sqrt(1/2). `inverses` of ln 2 and ln 10, and log10 2, are split in two like
     `ln2`, the inverses after `head` bits. `erf` are p's and `tail` t's coefficients; erf is 1 above `whole`, and
@@ -29,6 +29,7 @@ class Constants:
     mantissa: int
     bias: int
     lowest: float
+    highest: float
     flat: float
     ln2: tuple[float, float]
     exp: tuple[float, ...]
@@ -88,6 +89,7 @@ CONSTANTS = (
         mantissa=23,
         bias=127,
         lowest=-104.0,
+        highest=89.0,
         flat=10.0,
         ln2=(0.693115234375, 3.1946184945309415e-05),
         exp=(0.5, 0.1666657702559799, 0.04166655466205065, 0.008363173074513711, 0.0013926176119927734),
@@ -135,6 +137,7 @@ CONSTANTS = (
         mantissa=52,
         bias=1023,
         lowest=-746.0,
+        highest=710.0,
         flat=20.0,
         ln2=(0.693147180559663, 2.8235290563031577e-13),
         exp=(

@@ -41,23 +41,22 @@ def exp(k: Constants) -> str:
     stored exponents of two normal numbers whose product is 2^n."""
     return f"""{WRAPS} static inline {k.c} exp_{k.name}({k.c} x)
 {{
-{_bounded(k, k.lowest)}
-    const {k.bits} sum = {_limited(k, f"bounded * {k.number(LOG2_E)}")};
-{_rest(k, "bounded", 2)}
+{reduced(k, "x", 2)}
 {_factors(k)}
-    return power_{k.name}(r, high) * low;
+{_bounded(k, k.lowest, 0, k.highest, f"power_{k.name}(r, high) * low")}
 }}"""
 
 
 def exp2(k: Constants) -> str:
     """x - n is exact, and from -1/2 to 1/2."""
+    shift, added = 1.5 * 2**k.mantissa, 2 * k.bias
+    result = f"power_{k.name}((x - n) * {k.number(LN2)}, high) * low"
     return f"""{WRAPS} static inline {k.c} exp2_{k.name}({k.c} x)
 {{
-{_bounded(k, -(k.bias + k.mantissa + 2))}
-    const {k.bits} sum = {_limited(k, "bounded")};
-    const {k.c} n = of_bits_{k.name}(sum) - {k.number(1.5 * 2**k.mantissa + 2 * k.bias)};
+    const {k.bits} sum = bits_of_{k.name}(x + {k.number(shift)}) + {added};
+    const {k.c} n = of_bits_{k.name}(sum) - {k.number(shift + added)};
 {_factors(k)}
-    return power_{k.name}((bounded - n) * {k.number(LN2)}, high) * low;
+{_bounded(k, -(k.bias + k.mantissa + 1), 0, k.bias + 1, result)}
 }}"""
 
 
@@ -68,14 +67,12 @@ def half_expm1(k: Constants) -> str:
     """
     return f"""{WRAPS} static inline {k.c} half_expm1_{k.name}({k.c} x) /* (e^x - 1)/2 */
 {{
-{_bounded(k, -50)}
-    const {k.bits} sum = {_limited(k, f"bounded * {k.number(LOG2_E)}")};
-{_rest(k, "bounded", 2)}
+{reduced(k, "x", 2)}
 {_factors(k)}
 {_quotient(k)}
-    const {k.c} lost = ((bounded - n * {k.number(k.ln2[0])}) - r) - n * {k.number(k.ln2[1])}, p = (q * r2 + lost) + r;
+    const {k.c} lost = ((x - n * {k.number(k.ln2[0])}) - r) - n * {k.number(k.ln2[1])}, p = (q * r2 + lost) + r;
     const {k.c} over = of_bits_{k.name}(({2 * k.bias} - (sum - halved)) << {k.mantissa});
-    return (p * high + (high - over)) * ({k.number(0.5)} * low);
+{_bounded(k, -50, -0.5, k.highest + 1, f"(p * high + (high - over)) * ({k.number(0.5)} * low)")}
 }}"""
 
 
@@ -133,12 +130,7 @@ def reduced(k: Constants, x: str, biases: int) -> str:
     """
     shift, added = 1.5 * 2**k.mantissa, biases * k.bias
     return f"""    const {k.bits} sum = bits_of_{k.name}({x} * {k.number(LOG2_E)} + {k.number(shift)}) + {added};
-{_rest(k, x, biases)}"""
-
-
-def _rest(k: Constants, x: str, biases: int) -> str:
-    """Lines that compute n and r from `sum`."""
-    return f"""    const {k.c} n = of_bits_{k.name}(sum) - {k.number(1.5 * 2**k.mantissa + biases * k.bias)};
+    const {k.c} n = of_bits_{k.name}(sum) - {k.number(shift + added)};
     const {k.c} r = ({x} - n * {k.number(k.ln2[0])}) - n * {k.number(k.ln2[1])};"""
 
 
@@ -149,21 +141,10 @@ def _factors(k: Constants) -> str:
     const {k.c} low = of_bits_{k.name}((sum - halved) << {k.mantissa});"""
 
 
-def _bounded(k: Constants, lowest: float) -> str:
-    """A line that bounds x from below, where the result stays the same."""
-    return f"    const {k.c} bounded = x < {k.number(lowest)} ? {k.number(lowest)} : x;"
-
-
-def _limited(k: Constants, x: str) -> str:
-    """`sum` with two biases for an exponent x, and for one at which both powers of 2 are finite beyond that.
-
-    The rest is then above 0, so that the result is infinite. A limit of the argument would be a second comparison of
-    it, from which gcc makes several paths.
-    """
-    shift, added = 1.5 * 2**k.mantissa, 2 * k.bias
-    most = (k.bias + k.mantissa << k.mantissa) + 2 ** (k.mantissa - 1) + added + 3 * k.bias // 2
-    stored = f"bits_of_{k.name}({x} + {k.number(shift)}) + {added}"
-    return f"{stored} < {hex(most)}u ? {stored} : {hex(most)}u"
+def _bounded(k: Constants, lowest: float, least: float, highest: float, result: str) -> str:
+    """Lines that return a result, `least` below `lowest` and infinity above `highest`."""
+    return f"""    const {k.c} result = {result}, bounded = x < {k.number(lowest)} ? {k.number(least)} : result;
+    return x > {k.number(highest)} ? ({k.c})INFINITY : bounded;"""
 
 
 def _quotient(k: Constants) -> str:

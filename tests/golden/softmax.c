@@ -41,14 +41,14 @@ static inline float power_f32(float r, float scale) /* e^r times a power of 2, f
 }
 POLY_WRAPS static inline float exp_f32(float x)
 {
-    const float bounded = x < -104.0f ? -104.0f : x;
-    const uint32_t sum = bits_of_f32(bounded * 1.4426950408889634f + 12582912.0f) + 254 < 0x4b4001bcu ? bits_of_f32(bounded * 1.4426950408889634f + 12582912.0f) + 254 : 0x4b4001bcu;
+    const uint32_t sum = bits_of_f32(x * 1.4426950408889634f + 12582912.0f) + 254;
     const float n = of_bits_f32(sum) - 12583166.0f;
-    const float r = (bounded - n * 0.693115234375f) - n * 3.1946184945309415e-05f;
+    const float r = (x - n * 0.693115234375f) - n * 3.1946184945309415e-05f;
     const uint32_t halved = sum >> 1;
     const float high = of_bits_f32(halved << 23);
     const float low = of_bits_f32((sum - halved) << 23);
-    return power_f32(r, high) * low;
+    const float result = power_f32(r, high) * low, bounded = x < -104.0f ? 0.0f : result;
+    return x > 89.0f ? (float)INFINITY : bounded;
 }
 typedef float f32x4 __attribute__((vector_size(16)));
 typedef union { f32x4 all; float lane[4]; } f32x4_lanes;

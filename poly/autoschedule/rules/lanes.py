@@ -86,9 +86,10 @@ def vectorized(schedule: Schedule) -> Schedule:
 def _with_lanes(schedule: Schedule, band: Band) -> Schedule:
     """The schedule with lanes along an innermost loop, in the form that suits it."""
     flat = flattened(schedule, band)
-    made = flat and attempt(schedule, [flat, Vectorize(flattened_name(schedule.tree, flat))])
-    if made is not None:
-        return made
+    if flat is not None:
+        made = attempt(schedule, [flat, Vectorize(flattened_name(schedule.tree, flat))])
+        if made is not None:
+            return made
     if is_short(schedule.nest, band):
         return schedule
     return with_rows(schedule, band) or applied(schedule, [Vectorize(band.name)])

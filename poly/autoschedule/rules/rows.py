@@ -8,12 +8,14 @@ for i:                                         for i_tile:
 
 Each s[j] is then loaded and stored once for all rows of the tile (unroll and jam: Callahan, Cocke, Kennedy, "Estimating
 interlock and improving balance for pipelined architectures", 1988). A tile has as many rows as prefetchers can follow.
+Contractions have register tiles of their own.
 """
 
 from __future__ import annotations
 
 from math import ceil
 
+from poly.analysis.contraction import formed
 from poly.autoschedule.rules.attempt import applied, attempt
 from poly.autoschedule.rules.fusion import STREAMS
 from poly.ir.edits import find_loop, parent
@@ -52,7 +54,7 @@ def _streams(schedule: Schedule, outer: Band, inner: Band) -> int:
     for name in statements(inner):
         statement = nest.statement(name)
         along, across = (moved_iterator(statement, found[name], band.name) for band in (inner, outer))
-        if along is None or across is None:
+        if along is None or across is None or formed(nest, statement) is not None:
             return 0
         again |= _is_updated(nest, statement, along, across)
         moving |= {access for access in accesses(statement) if any(across in index.names for index in access.indices)}
