@@ -38,6 +38,9 @@ LAYERS = {
 }
 """Layers by their number in ResNet-50: c, k, h, r, stride, pad."""
 
+STEM = (3, 64, 224, 7, 2, 3)
+"""The layer before them, on the pixels' three colours."""
+
 FEW, BATCH = ("03", "07", "12", "15", "17"), 16
 """The layers whose gradients are measured, and which run on a batch as well; the number of its images."""
 
@@ -68,10 +71,9 @@ LAYOUTS: tuple[Layout, ...] = ("NHWC", "NCHW")
 
 def cases(dtype: DType) -> Iterator[Case]:
     """The layers of ResNet-50, some of them with a batch and with their gradients, then those of other networks."""
-    for number in LAYERS:
-        layer = Convolution(*LAYERS[number])
-        yield from _both(number, layer, dtype)
-        yield from _both(number, layer, dtype, packed=True)
+    for name, shape in {"stem": STEM, **LAYERS}.items():
+        yield from _both(name, Convolution(*shape), dtype)
+        yield from _both(name, Convolution(*shape), dtype, packed=True)
     for number in FEW:
         yield from _both(number, Convolution(*LAYERS[number], n=BATCH), dtype)
         yield from _both(number, Convolution(*LAYERS[number], part="image"), dtype)
