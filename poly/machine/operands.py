@@ -245,7 +245,7 @@ def regions(here: Machine) -> dict[str, int]:
     if third and here.share(third) * 3 // 4 >= 2 * near:
         found["L3"] = min(4 * near, here.share(third) * 3 // 4)
     last = max(cache.bytes for cache in here.caches)
-    return {**found, "memory": min(max(4 * last, 64 << 20), 256 << 20)}
+    return {**found, "memory": max(min(4 * last, 256 << 20), last + last // 8, 64 << 20)}
 
 
 def _again(job: Callable[[], float]) -> float:
