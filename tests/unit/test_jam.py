@@ -198,6 +198,11 @@ def test_vectors_inside_all_conditions_have_no_masks(target, width, inner):
     assert (f"if (1 <= q_first && q_first + 8 <= {width - 1})" in text) == inner
 
 
+def test_lanes_that_read_every_second_element_have_no_masks():
+    nest, _ = depthwise(2, (4, 61), (3, 3), 2, 1, False, f32)
+    assert "_lanes" not in poly.compile(nest, target="c:avx2", threads=1).source
+
+
 def test_infinite_weights_outside_the_image_are_not_multiplied():
     nest, _ = depthwise(2, (7, 7), (3, 3), 1, 1, False, f32)
     w = np.zeros((2, 3, 3), np.float32)
