@@ -67,8 +67,13 @@ def measured(machine: Machine, anew: bool = False) -> Measured:
         logger.info("%s, %s: the calibration begins; it takes some seconds", machine.cpu, machine.isa.name)
         known = measure(machine)
         logger.info("%s, %s: the calibration is kept in %s", machine.cpu, machine.isa.name, cache_dir())
-        put(_key(machine), json.dumps(asdict(known), indent=1))
+        keep(machine, known)
     return known
+
+
+def keep(machine: Machine, known: Measured) -> None:
+    """Store a calibration of the machine. Raises ToolchainError if the cache directory cannot be written."""
+    put(_key(machine), json.dumps(asdict(known), indent=1))
 
 
 def at_hand(machine: Machine) -> Measured:
