@@ -62,8 +62,9 @@ class JammedLoop:
 def jammed(loop: For, program: Program, known: Ranges) -> JammedLoop | None:
     """The loop with its instances in lanes; None if it has no conditions on the lane, and fills whole vectors.
 
-    None as well if an instance is no plain assignment, a type differs in size from another one or has no masks, or two
-    elements of an array that is written may be the same.
+    None as well if an instance is no plain assignment, a type differs in size from another one or has no masks, lanes
+    access other than neighbours, which compilers load one by one under a mask, or two elements of an array that is
+    written may be the same.
     """
     if loop.end is None or loop.step != 1:
         return None
@@ -84,6 +85,8 @@ def jammed(loop: For, program: Program, known: Ranges) -> JammedLoop | None:
     if not partial and not any(one.lows or one.highs for one in instances):
         return None
     every = tuple(dict.fromkeys(element for element, _ in found))
+    if not all(_is_dense(element, loop.variable) for element in every):
+        return None
     if not all(loop.variable in element.names for element in written) or _may_meet(every, written):
         return None
     shared = tuple(element for element in every if loop.variable not in element.names)
@@ -158,6 +161,13 @@ def _may_meet(every: tuple[Element, ...], written: tuple[Element, ...]) -> bool:
     """Whether two different elements, one of which is written, may be the same in a lane."""
     pairs = [pair for pair in combinations(every, 2) if pair[0].array == pair[1].array]
     return any(not _are_apart(*pair) for pair in pairs if not set(written).isdisjoint(pair))
+
+
+def _is_dense(element: Element, variable: str) -> bool:
+    """Whether consecutive values of a variable access neighbours, or all the same element."""
+    *outer, last = element.indices
+    inside = variable not in last.names or last.coefficient(variable) == 1
+    return inside and all(variable not in index.names for index in outer)
 
 
 def _are_apart(one: Element, other: Element) -> bool:

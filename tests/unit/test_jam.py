@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import poly
 from poly import f32, f64
+from tests.support.machines import derived
 
 ISAS = ("c", "c:avx2", "c:portable")
 
@@ -179,6 +180,20 @@ def test_depthwise_has_lanes_along_contiguous_elements(last, lanes, jam):
     nest, _ = depthwise(32, (14, 14), (3, 3), 1, 1, last, f32)
     text = str(poly.compile(nest, threads=1).schedule)
     assert re.search(rf"for {lanes} in .*# vectorize\n\s*for {jam} in .*# unroll 7", text)
+
+
+def test_how_many_iterations_are_jammed_is_a_knob():
+    nest, _ = depthwise(32, (14, 14), (3, 3), 1, 1, True, f32)
+    space = derived(nest)
+    chosen = space.structures[space.choice.structure]
+    assert [(knob.name, knob.values) for knob in chosen.knobs] == [("jam", (1, 2, 3, 4, 5, 7))]
+    for size in (1, 5, 7):
+        assert f"for q_tile in range({-(-14 // size)})" in str(chosen.schedule({"jam": size}))
+
+
+def test_lanes_that_read_every_second_element_have_no_masks():
+    nest, _ = depthwise(2, (4, 61), (3, 3), 2, 1, False, f32)
+    assert "_lanes" not in poly.compile(nest, target="c:avx2", threads=1).source
 
 
 def test_infinite_weights_outside_the_image_are_not_multiplied():
