@@ -623,9 +623,9 @@ class Schedule(Displayed):
                         B[i, j] += -(L[i, k] * B[k, j])
                     B[i, j] = B[i, j] / L[i, i]
 
-        Where an element is read while the local has another value:
+        Where no copy tells which element the local stands for:
 
-            >>> schedule(lower).accumulate("w", "L")
+            >>> schedule(lower).accumulate("w", "L")  # doctest: +NORMALIZE_WHITESPACE
             Traceback (most recent call last):
                 ...
             poly.ScheduleError: accumulate(w, L): no statement copies an element of L to w, or computes one from
