@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from machines import LARGE, TINY
+from machines import LARGE
 
 import poly
 from microkernels.isa import host
 from poly.autoschedule.default import usual_loops
+from poly.model import Caches
 from poly.model.core import Target
 from poly.schedules.schedule import Schedule
 
@@ -37,8 +38,8 @@ def nest(boundary: str, n: int, m: int, steps: int) -> poly.Nest:
 
 
 def tiled(made: poly.Nest, threads: int) -> Schedule:
-    """The default for caches that the arrays exceed."""
-    return usual_loops(made, Target.nominal(host(), TINY, threads)).tried
+    """The default for caches that hold some rows of the arrays."""
+    return usual_loops(made, Target.nominal(host(), Caches(1 << 10, 16 << 10, 32 << 10), threads)).tried
 
 
 def check(made: poly.Nest, schedule: Schedule, threads: int) -> None:
