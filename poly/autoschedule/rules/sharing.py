@@ -137,8 +137,9 @@ def _parted(schedule: Schedule, band: Band, guess: int) -> Schedule | None:
         return None
     depth = _around(schedule, names[0]).index(band.name)
     old = {statement.name for statement in nest.statements} - {*names}
-    loops = dict.fromkeys(_around(made, one.name)[depth] for one in made.nest.statements if one.name not in old)
-    shared = [loop for loop in loops if is_parallel(made.nest, made.tree, loop)]
+    parted = [one.name for one in made.nest.statements if one.name not in old]
+    before, _, behind = (_around(made, name)[depth] for name in parted)
+    shared = [loop for loop in (before, behind) if is_parallel(made.nest, made.tree, loop)]
     return applied(made, map(Parallel, shared)) if shared else None
 
 
