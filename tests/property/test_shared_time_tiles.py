@@ -71,8 +71,9 @@ def test_any_stencil_gives_the_results_of_its_loops(
 
 
 @settings(deadline=None, max_examples=8)
-@given(NEAR, st.sampled_from([(5, 33, 17), (9, 35, 20), (17, 49, 37)]))
+@given(NEAR, st.sampled_from([(5, 33, 21), (9, 35, 24), (17, 49, 37)]))
 def test_sweeps_in_place_give_the_results_of_their_loops(near: Offsets, sizes: tuple[int, int, int]) -> None:
+    """Rows are longer than those that gcc 12 unrolls completely, and then mixes with the rows before."""
     value = " + ".join(f"0.{n}*A[i + ({a}), j + ({b})]" for n, (a, b) in enumerate(near, 1))
     rows = ["  for t in range(T):", "    for i in range(2, N - 2):", "      for j in range(2, M - 2):"]
     text = "\n".join(["def swept(A: f64[N, M]):", *rows, f"        A[i, j] = {value}"])
