@@ -11,11 +11,13 @@ the groups overlap in part only, it overlooks that two iterations later the one 
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import reduce
 
 from codegen.expr import loads
-from codegen.integer import Linear
+from codegen.integer import Int, Linear
 from codegen.loop_ir import For, Node, walk
 from codegen.program import Assign, Program
+from codegen.ranges import Ranges
 from codegen.scalar import Element
 from codegen.simd import declared, printer_of, uses
 
@@ -24,11 +26,12 @@ UNROLLED = 16
 
 
 def mixes_iterations(body: Node, program: Program, variable: str) -> bool:
-    """Whether a loop's body becomes straight code that writes several elements of an array, and reads others of it.
+    """Whether a loop's body becomes straight code that writes several elements of an array, and reads such of others.
 
-    Only elements count whose subscripts differ where they depend on the loop, so that other iterations may write them.
+    These are elements that another iteration of the loop may write.
     """
-    if not all(_is_unrolled(loop) for loop in walk(body) if isinstance(loop, For)):
+    inner = [loop for loop in walk(body) if isinstance(loop, For)]
+    if not all(map(_is_unrolled, inner)):
         return False
     several: dict[str, int] = defaultdict(int)
     written: dict[str, list[Element]] = defaultdict(list)
@@ -41,9 +44,11 @@ def mixes_iterations(body: Node, program: Program, variable: str) -> bool:
             written[assign.target.array].append(printer.at(assign.target))
             for load in loads(assign.expr):
                 read[load.array].append(printer.at(load))
+    ranges = reduce(Ranges.inside, inner, Ranges())
+    names = frozenset(loop.variable for loop in inner)
     arrays = {name for name, count in several.items() if count > 1} - declared(body)
-    pairs = [(one, other) for name in arrays for one in written[name] for other in read[name]]
-    return any(_differ(one, other, variable) for one, other in pairs)
+    pairs = ((one, other) for name in arrays for one in written[name] for other in read[name])
+    return any(_meet_elsewhere(one, other, variable, names, ranges) for one, other in pairs)
 
 
 def _is_unrolled(loop: For) -> bool:
@@ -52,6 +57,22 @@ def _is_unrolled(loop: For) -> bool:
     return isinstance(trips, Linear) and not trips.names and trips.constant <= UNROLLED * loop.step
 
 
-def _differ(one: Element, other: Element, variable: str) -> bool:
-    """Whether two elements of an array have a different subscript that depends on a loop."""
-    return any(a != b and variable in a.names | b.names for a, b in zip(one.indices, other.indices, strict=True))
+def _meet_elsewhere(one: Element, other: Element, variable: str, inner: frozenset[str], ranges: Ranges) -> bool:
+    """Whether two elements of an array may be the same in different iterations of a loop.
+
+    `ranges` are those of the loops inside, `inner`, of which each element has its own iteration.
+    """
+
+    def meet(a: Int, b: Int) -> bool:
+        (a_around, a_inside), (b_around, b_inside) = ((x.part(x.names - inner), x.part(inner)) for x in (a, b))
+        if a_around != b_around:
+            return True  # unknown
+        (a_least, a_most), (b_least, b_most) = map(ranges.interval, (a_inside, b_inside))
+        apart = a.constant - b.constant
+        least, most = apart + a_least - b_most, apart + a_most - b_least
+        by = abs(a.coefficient(variable))
+        return max(-least, most) >= by if by else variable in a.names or least <= 0 <= most
+
+    return any(variable in index.names for index in one.indices + other.indices) and all(
+        meet(a, b) for a, b in zip(one.indices, other.indices, strict=True)
+    )
