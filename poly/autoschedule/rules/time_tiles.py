@@ -103,17 +103,21 @@ def time_tiles(form: Form, target: Target) -> Iterator[Form]:
 def usual_time_tiles(form: Form, target: Target, finish: Finish, shared: bool = False) -> Form:
     """The form with every time loop tiled as the model expects to take least; unchanged where that is without tiles.
 
-    Loops whose arrays fit the second-level cache have no tiles. `finish` completes the forms that are compared. If
+    Loops whose arrays fit the first-level cache have no tiles. `finish` completes the forms that are compared. If
     `shared`, all have tiles, whose diagonals threads share.
     """
-    for time in _time_loops(form):
-        if any(time is still for still in bands(form.tried.tree)):
-            levelled, found = _found(form, time, shared)
-            if found is not None and not _is_near(form.tried.nest, found, target.caches):
-                sizes = dict.fromkeys(form.tried.nest.sizes, EXTENTS.get(found.depth, EXTENTS[3]))
-                plain = [] if shared else [_Priced.of(form, (), sizes, target, finish)]
-                tiled = (_Priced.of(one, form.knobs, sizes, target, finish) for one in _forms(levelled, found, shared))
-                form = min((*plain, *tiled), key=lambda one: one.seconds, default=_Priced(0.0, form, {})).settled()
+    sizes, inside = form.tried.nest.sizes, set[str]()
+    for name in [time.name for time in _time_loops(form)]:
+        time = None if name in inside else find_loop(form.tried.tree, name)
+        levelled, found = _found(form, time, shared) if time else (form, None)
+        if time is None or found is None or _is_near(form.tried.nest, found, target.caches):
+            continue
+        assumed = dict.fromkeys(sizes, EXTENTS.get(found.depth, EXTENTS[3]))
+        plain = [] if shared else [_Priced.of(form, form.knobs, assumed, target, finish)]
+        tiled = (_Priced.of(one, form.knobs, assumed, target, finish) for one in _forms(levelled, found, shared))
+        best = min((*plain, *tiled), key=lambda one: one.seconds, default=None)
+        if best is not None and best.form is not form:
+            form, inside = best.settled(), inside.union(band.name for band in bands(time))
     return form
 
 
@@ -340,8 +344,8 @@ def _blocked(steps: TimeLoops, tiles: TimeTiles) -> list[Step]:
 
 
 def _is_near(nest: Nest, steps: TimeLoops, caches: Caches) -> bool:
-    """Whether the arrays of a time loop are known to fit the second-level cache."""
+    """Whether the arrays of a time loop are known to fit the first-level cache."""
     names = {access.array for c in steps.chains for s in c.statements for access in accesses(nest.statement(s))}
     arrays = [nest.array(name) for name in names - temporaries(nest)]
     known = all(not e.terms for a in arrays for e in a.shape)
-    return known and sum(a.dtype.size * prod(e.constant for e in a.shape) for a in arrays) <= caches.l2
+    return known and sum(a.dtype.size * prod(e.constant for e in a.shape) for a in arrays) <= caches.l1
