@@ -55,6 +55,7 @@ from codegen.scan_loop import ScanLoop, ScanNames
 from codegen.selection import Selection, selection
 from codegen.selection_loop import CHUNK, Instead, Lane, SelectionLoop, SelectionNames
 from codegen.simd import LaneReduction, confuses_gcc, invariants, kept_by_order, reductions
+from codegen.straight import mixes_iterations
 from codegen.style import Line, around, block, branch, names_in
 from codegen.workspace import elements
 
@@ -247,7 +248,8 @@ class Writer:
 
     def _in_order(self, loop: For) -> list[cgen.Generable]:
         """The line at the start of a loop that gcc might otherwise miscompile."""
-        found = loop.step == 1 and confuses_gcc(loop.body, self.program, loop.variable)
+        mixed = mixes_iterations(loop.body, self.program, loop.variable)
+        found = mixed or (loop.step == 1 and confuses_gcc(loop.body, self.program, loop.variable))
         return [Line(IN_ORDER)] * found
 
     def _blocked(self, loop: For, end: Int, scope: LoopScope) -> For:

@@ -30,7 +30,7 @@ from poly.autoschedule.rules.microkernels import contracted, with_other_loops
 from poly.autoschedule.rules.orders import usual_order
 from poly.autoschedule.rules.register_tiles import register_tiles
 from poly.autoschedule.rules.row_blocks import passes_locals, row_blocked
-from poly.autoschedule.rules.sharing import starts_inside, unshared, usual_sharing
+from poly.autoschedule.rules.sharing import parallel_loops, starts_inside, unshared, usual_sharing
 from poly.autoschedule.rules.solves import usual_solve
 from poly.autoschedule.rules.time_tiles import usual_time_tiles
 from poly.autoschedule.rules.wavefront import interleaved
@@ -142,9 +142,14 @@ def usual_loops(nest: Nest, target: Target) -> Form:
     if solve is not None:
         return solve
     order = usual_order(nest)
-    shared = _finished(usual_time_tiles(usual_sharing(order, target.threads), target.caches), target)
+    shared = _finished(_tiled_in_time(usual_sharing(order, target.threads), target), target)
     loops = _less_often_shared(order, shared, target) or shared
     return usual_factorisation(nest, target, loops) or loops
+
+
+def _tiled_in_time(form: Form, target: Target, shared: bool = False) -> Form:
+    """The form with the usual time tiles."""
+    return usual_time_tiles(form, target, lambda tiled: _finished(tiled, target), shared)
 
 
 def _finished(form: Form, target: Target) -> Form:
@@ -156,16 +161,18 @@ def _finished(form: Form, target: Target) -> Form:
 
 
 def _less_often_shared(order: Form, shared: Form, target: Target) -> Form | None:
-    """The cheapest form if threads start in each iteration of a loop; they may start for each diagonal, or never.
+    """The cheapest form if threads start in each iteration of a loop, or never; they may start for each diagonal.
 
     None if only one form is legal, or it takes too much work to find others.
     """
-    if isinstance(target.isa, DeviceISA) or not starts_inside(shared.tried):
+    has_threads = bool(parallel_loops(shared.tried))
+    if target.threads == 1 or isinstance(target.isa, DeviceISA) or (has_threads and not starts_inside(shared.tried)):
         return None
     with suppress(TooCostly), limited(AFFORDABLE, reserve=RESERVE):
         alone = unshared(order)
-        tiled = usual_time_tiles(alone, target.caches, shared=True)
+        tiled = _tiled_in_time(alone, target, shared=True)
         forms = (tiled,) if tiled is not alone else ()
-        others = (_finished(form, target) for form in (*forms, usual_time_tiles(alone, target.caches)))
+        never = (_tiled_in_time(alone, target),) if has_threads else ()
+        others = (_finished(form, target) for form in (*forms, *never))
         return min((shared, *others), key=lambda form: expectation(form.tried, target).seconds)
     return None

@@ -76,7 +76,7 @@ class Statement:
     line: int = 0
     text: str = ""
 
-    @property
+    @cached_property
     def reads(self) -> tuple[Load, ...]:
         """The accesses that read, which include the target of a reduction."""
         return (() if self.op == "=" else (self.target,)) + accessed(self.expr)

@@ -75,6 +75,7 @@ class ScheduleModel:
         self._leaves = tuple(
             self._leaf(one, bands[name], micros.get(name), served[name]) for name, one in views.items()
         )
+        self._locals = tuple(self._used())
 
     def predict(self, sizes: Sizes) -> Cost:
         """The cost of one call with these block sizes, with its arrays wherever the previous call has left them."""
@@ -92,15 +93,19 @@ class ScheduleModel:
 
     def _reused(self, sizes: Sizes) -> Iterator[tuple[int, float]]:
         """The memory of each local: what it has in an iteration of the innermost loop around all of its uses."""
+        for own, around in self._locals:
+            touched = around.touched(around.depth + isinstance(around.node, Band), sizes)
+            yield from ((number, sum(touched[n].bytes for n in own if n in touched)) for number in own)
+
+    def _used(self) -> Iterator[tuple[list[int], TreePart]]:
+        """The operands of each local, and the innermost part around all of its uses."""
         arrays = {number: str(key[0]) for key, number in self._numbers.items() if not key[1]}
         for array in (array for array in self._made.nest.arrays if array.kind == "local"):
             own = [number for number, name in arrays.items() if name == array.name]
             users = {s.name for s in self._made.nest.statements if array.name in {load.array for load in accesses(s)}}
             around = [one for one in _regions(self._whole) if users <= set(statements(one.node))]
             if own and around:
-                depth = around[-1].depth + isinstance(around[-1].node, Band)
-                touched = around[-1].touched(depth, sizes)
-                yield from ((number, sum(touched[n].bytes for n in own if n in touched)) for number in own)
+                yield own, around[-1]
 
     def _served(self, statement: Statement, operands: Mapping[Side, Load]) -> dict[Load, int]:
         """The copy that serves each read of a statement, counted from 1: its microkernel's operands, or all reads."""

@@ -60,8 +60,8 @@ class Reference:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """References with the same key can be merged."""
-        return (self.array, self.copy, *(terms for terms, _, _ in self.indices))
+        """References with the same key can be merged; rows that no loop moves, such as two boundaries, lie apart."""
+        return (self.array, self.copy, *(terms or (low, high) for terms, low, high in self.indices))
 
     def joined(self, other: Reference) -> Reference:
         """This reference merged with another one of the same key."""

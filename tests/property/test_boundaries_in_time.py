@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from machines import LARGE, TINY
 
 import poly
 from microkernels.isa import host
 from poly.autoschedule.default import usual_loops
+from poly.model import Caches
 from poly.model.core import Target
 from poly.schedules.schedule import Schedule
 
@@ -37,8 +37,8 @@ def nest(boundary: str, n: int, m: int, steps: int) -> poly.Nest:
 
 
 def tiled(made: poly.Nest, threads: int) -> Schedule:
-    """The default for caches that the arrays exceed."""
-    return usual_loops(made, Target.nominal(host(), TINY, threads)).tried
+    """The default for caches that hold some rows of the arrays."""
+    return usual_loops(made, Target.nominal(host(), Caches(1 << 10, 16 << 10, 32 << 10), threads)).tried
 
 
 def check(made: poly.Nest, schedule: Schedule, threads: int) -> None:
@@ -68,7 +68,8 @@ def test_boundaries_are_in_the_tiles(boundary: str) -> None:
     assert text[0].startswith("for t_tile in range"), schedule
     assert sum("for t in" in line for line in text) == 1, schedule
     check(made, schedule, 1)
-    assert "t_tile" not in str(usual_loops(made, Target.nominal(host(), LARGE, 1)).tried)
+    roomy = Caches(1 << 18, 1 << 20, 1 << 25)
+    assert "t_tile" not in str(usual_loops(made, Target.nominal(host(), roomy, 1)).tried)
 
 
 def test_scalars_of_a_step_stay_outside() -> None:

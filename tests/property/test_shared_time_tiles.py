@@ -49,7 +49,8 @@ def stencil(first: Offsets, second: Offsets, edge: int) -> poly.Nest:
 
 def tiled(nest: poly.Nest) -> poly.Schedule:
     """The usual time tiles that threads share, on a machine with caches of a few rows."""
-    return usual_time_tiles(Form.fixed((), poly.schedule(nest)), TINY, shared=True).tried
+    form, target = Form.fixed((), poly.schedule(nest)), Target.nominal(HOST, TINY, 2)
+    return usual_time_tiles(form, target, lambda tiled: tiled, shared=True).tried
 
 
 @settings(deadline=None, max_examples=12)
@@ -67,6 +68,35 @@ def test_any_stencil_gives_the_results_of_its_loops(
     poly.compile(nest, schedule=made, threads=2)(*got)
     for want, have in zip(expected, got, strict=True):
         np.testing.assert_allclose(have, want, rtol=1e-12)
+
+
+@settings(deadline=None, max_examples=8)
+@given(NEAR, st.sampled_from([(5, 33, 21), (9, 35, 24), (17, 49, 37)]))
+def test_sweeps_in_place_give_the_results_of_their_loops(near: Offsets, sizes: tuple[int, int, int]) -> None:
+    """Rows are longer than those that gcc 12 unrolls completely, and then mixes with the rows before."""
+    value = " + ".join(f"0.{n}*A[i + ({a}), j + ({b})]" for n, (a, b) in enumerate(near, 1))
+    rows = ["  for t in range(T):", "    for i in range(2, N - 2):", "      for j in range(2, M - 2):"]
+    text = "\n".join(["def swept(A: f64[N, M]):", *rows, f"        A[i, j] = {value}"])
+    nest = parse_text(Source(text, "swept.py", 1), KNOWN).with_sizes(dict(zip("TNM", sizes, strict=True)))
+    made = tiled(nest)
+    assert not violations(nest, made.tree) and not illegal_mark(nest, made.tree)
+    expected = np.random.default_rng(1).random(sizes[1:])
+    got = expected.copy()
+    reference(nest, (expected,))
+    poly.compile(nest, schedule=made, threads=2)(got)
+    np.testing.assert_allclose(got, expected, rtol=1e-11)
+
+
+def test_the_method_of_gauss_and_seidel_runs_on_threads() -> None:
+    nest = poly.parse(
+        "def seidel(A: 'f64[2000, 2000]'):\n"
+        "    for t in range(100):\n"
+        "        for i in range(1, 1999):\n"
+        "            for j in range(1, 1999):\n"
+        "                A[i, j] = 0.25 * (A[i - 1, j + 1] + A[i, j - 1] + A[i, j + 1] + A[i + 1, j - 1])\n"
+    )
+    assert parallel_loops(default_schedule(nest, Target.nominal(HOST, LARGE, 2))) == ("i_tile",)
+    assert "t_tile" not in str(default_schedule(nest, Target.nominal(HOST, LARGE, 1)))
 
 
 def test_tiles_beside_one_another_are_not_shared() -> None:

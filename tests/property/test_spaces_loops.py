@@ -179,7 +179,7 @@ def test_several_rules_make_one_form(nest: poly.Nest, threads: int) -> None:
     chosen = space.structures[space.choice.structure]
     assert space.schedule(space.choice) == default_schedule(nest, target)
     assert SEVERAL[nest] <= {(name.split(" of ")[0], value) for name, value in chosen.traits}
-    known = {"N": 150, "M": 138, "T": 5}
+    known = {"N": 1500, "M": 1380, "T": 20} if nest is two_times else {"N": 150, "M": 138, "T": 5}
     fixed = nest.with_sizes({size: known[size] for size in nest.sizes})
     space = derived(fixed, threads, TINY)
     structure = space.structures[space.choice.structure]

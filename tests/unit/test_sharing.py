@@ -60,3 +60,22 @@ def test_a_batch_of_one_among_threads() -> None:
     )
     kernel(x, y)
     np.testing.assert_array_equal(y, np.maximum(x, 0))
+
+
+def test_a_loop_whose_iterations_depend_on_one_is_parted_there() -> None:
+    """Paths of negative length tell apart what is read before and behind the iteration that writes it."""
+    nest = poly.parse(
+        "def shortest(P: 'f64[241, 241]'):\n"
+        "    for k in range(241):\n"
+        "        for i in range(241):\n"
+        "            for j in range(241):\n"
+        "                P[i, j] = min(P[i, j], P[i, k] + P[k, j])\n"
+    )
+    made = parallelized(poly.schedule(nest), 2)
+    assert len(parallel_loops(made)) == 2
+    given = np.random.default_rng(0).uniform(-0.1, 1.0, (241, 241))
+    expected, got = given.copy(), given.copy()
+    poly.compile(nest, schedule=poly.schedule(nest), threads=1)(expected)
+    poly.compile(nest, schedule=made, threads=2)(got)
+    assert np.isfinite(expected).all()
+    np.testing.assert_array_equal(got, expected)

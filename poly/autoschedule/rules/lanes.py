@@ -12,11 +12,11 @@ from codegen.expr import Load
 from poly.analysis.legality import lane_conflict, race
 from poly.autoschedule.rules.attempt import applied, attempt
 from poly.autoschedule.rules.form import Form
+from poly.autoschedule.rules.parting import apart
 from poly.autoschedule.rules.rows import with_rows
 from poly.autoschedule.rules.shapes import innermost
 from poly.autoschedule.spaces.space import Knob, Values
 from poly.ir.edits import find_loop, fresh
-from poly.ir.instances import coordinates
 from poly.ir.layout import step
 from poly.ir.nest import Nest
 from poly.ir.paths import paths
@@ -32,8 +32,7 @@ from poly.ir.strides import (
 )
 from poly.ir.tree import Band, Leaf, Node, Sequence, bands, statements, walk
 from poly.schedules.schedule import Schedule
-from poly.schedules.steps import Distribute, Flatten, Part, Reverse, Step, Unroll, Vectorize
-from poly.schedules.steps.formulas import Formula
+from poly.schedules.steps import Flatten, Reverse, Step, Unroll, Vectorize
 
 WRITTEN_OUT = (2, 4, 8)
 """Unroll factors."""
@@ -164,16 +163,7 @@ def _apart(schedule: Schedule, band: Band) -> list[Step] | None:
     moved = _moved(schedule, band, 1)
     if conflict is None or moved is None:
         return None
-    (name, own), statement = next(iter(moved.items())), nest.statement(names[0])
-    values = coordinates(statement.domain, statement.iterators)
-    for other in statement.iterators:
-        alone = values[own].eq_set(values[other]) if other != own else None
-        ends = (conflict.relation.domain(), conflict.relation.range())
-        if alone is not None and any(end.is_subset(alone) for end in ends):
-            at, behind = f"{name}_at", f"{name}_behind"
-            first = Part(name, where=Formula(f"{own} >= {other}"), into=at)
-            return [first, Part(at, where=Formula(f"{own} > {other}"), into=behind), Distribute(band.name)]
-    return None
+    return apart(schedule, band, moved[names[0]], conflict)
 
 
 def _around_short(schedule: Schedule) -> Schedule:

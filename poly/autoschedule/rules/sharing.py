@@ -3,9 +3,10 @@
 for i:                              for i:  # parallel
   for j: B[i, j] = f(A[i, j])  ->     for j: B[i, j] = f(A[i, j])
 
-On each path of the tree, it is the outermost loop that may be parallel and has enough work for several threads. A loop
-of one iteration is none. If its iterations do not divide evenly, as three images among eight threads, it is a loop
-directly inside, where what that saves is more than waking the threads more often costs.
+On each path of the tree, it is the outermost loop that may be parallel and has enough work for several threads, or the
+parts of one before and behind the iteration that its others depend on. A loop of one iteration is none. If its
+iterations do not divide evenly, as three images among eight threads, it is a loop directly inside, where what that
+saves is more than waking the threads more often costs.
 """
 
 from __future__ import annotations
@@ -13,13 +14,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
-from poly.analysis.legality import is_parallel
-from poly.autoschedule.rules.attempt import applied
+from poly.analysis.legality import is_parallel, race
+from poly.autoschedule.rules.attempt import applied, attempt
 from poly.autoschedule.rules.form import Form
+from poly.autoschedule.rules.parting import apart
 from poly.autoschedule.rules.shapes import INNER_GUESS, heaviest, parts
 from poly.ir.nest import Nest
-from poly.ir.strides import extent
-from poly.ir.tree import Band, Micro, Node, Sequence, bands, has_kernel, walk
+from poly.ir.paths import paths
+from poly.ir.strides import extent, moved_iterator
+from poly.ir.tree import Band, Micro, Node, Sequence, bands, has_kernel, statements, walk
 from poly.lowering.calls import inner_bands
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Parallel
@@ -91,6 +94,9 @@ def _parallelized(schedule: Schedule, node: Node, guess: int, threads: int) -> S
     shared = _shared(schedule, node, guess, threads)
     if shared is not None:
         return applied(schedule, [Parallel(shared.name)])
+    parted = _parted(schedule, node, guess)
+    if parted is not None:
+        return parted
     below = guess if extent(schedule.nest, node) == 1 else INNER_GUESS
     return _parallelized(schedule, node.body, below, threads)
 
@@ -116,6 +122,30 @@ def _shared(schedule: Schedule, band: Band, guess: int, threads: int) -> Band | 
         runs *= INNER_GUESS if known is None else known
         inner, guess = inner.body, INNER_GUESS
     return best and best[1]
+
+
+def _parted(schedule: Schedule, band: Band, guess: int) -> Schedule | None:
+    """The schedule with a loop parted at the iteration that others depend on, and shared; None if it cannot be."""
+    nest, names = schedule.nest, statements(band)
+    conflict = race(nest, schedule.tree, band.name)
+    if len(names) != 1 or conflict is None or lacking_work(nest, band, guess) is not None:
+        return None
+    own = moved_iterator(nest.statement(names[0]), paths(schedule.tree)[names[0]], band.name)
+    steps = apart(schedule, band, own, conflict) if own else None
+    made = attempt(schedule, steps) if steps else None
+    if made is None:
+        return None
+    depth = _around(schedule, names[0]).index(band.name)
+    old = {statement.name for statement in nest.statements} - {*names}
+    parted = [one.name for one in made.nest.statements if one.name not in old]
+    before, _, behind = (_around(made, name)[depth] for name in parted)
+    shared = [loop for loop in (before, behind) if is_parallel(made.nest, made.tree, loop)]
+    return applied(made, map(Parallel, shared)) if shared else None
+
+
+def _around(made: Schedule, statement: str) -> list[str]:
+    """The names of the loops around a statement."""
+    return [part.name for part in paths(made.tree)[statement] if isinstance(part, Band)]
 
 
 def lacking_work(nest: Nest, band: Band, guess: int) -> int | None:

@@ -17,6 +17,9 @@ one row    a tile of time steps runs row by row through the whole space
 rows       all loops inside the time loop except the innermost are tiled too
 all        the innermost is tiled too
 
+The default has the way and the sizes that the model expects to take least, or no tiles. Small tiles save the bandwidth
+of the second-level cache, too, but their loops are short.
+
 Threads share the diagonals of tiles: no dependence goes back along any loop over tiles, so that none connects two tiles
 whose numbers along time and along the first loop have the same sum (Wolf and Lam, section 4: a wavefront).
 
@@ -26,8 +29,8 @@ whose numbers along time and along the first loop have the same sum (Wolf and La
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import prod
 
@@ -39,7 +42,7 @@ from poly.autoschedule.rules.form import Form
 from poly.autoschedule.rules.shapes import Chain, chain_of, parts
 from poly.autoschedule.rules.sharing import parallel_loops
 from poly.autoschedule.spaces.grids import middle, sizes
-from poly.autoschedule.spaces.space import Knob, Values
+from poly.autoschedule.spaces.space import Knob, Value, Values
 from poly.ir.edits import find_loop, fresh
 from poly.ir.nest import Nest
 from poly.ir.paths import paths
@@ -50,19 +53,22 @@ from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Distribute, Enclose, Fuse, Order, Parallel, Shift, Skew, Split, Step, Tile
 from poly.schedules.steps.formulas import Formula
 
-BLOCK = 1024
-"""The block of the innermost loop if it must be cut: long enough that its two ends cost little."""
+EXTENTS = {1: 1 << 20, 2: 2048, 3: 256}
+"""The assumed value of an open size, by the number of loops inside the time loop: arrays that exceed the caches."""
 
-ROW_GUESS = {1: 1 << 20, 2: 2048, 3: 256}
-"""The assumed extent of a loop of unknown size, by the number of loops inside the time loop."""
-
-STEPS, ROWS, INNER = (2, 64), (4, 128), (256, 4096)
+STEPS, ROWS, INNER = (2, 64), (4, 128), (128, 4096)
 """Bounds for a search: time steps per tile, rows per tile, and the block of the innermost loop."""
+
+Finish = Callable[[Form], Form]
+"""Applies the rules for what is inside tiles."""
 
 
 @dataclass(frozen=True)
 class TimeLoops:
-    """A time loop over chains of loops of equal depth, and the slope at each depth, including the innermost."""
+    """A time loop over chains of loops of equal depth, and the slopes of the outer ones, as far as these exist.
+
+    An inner loop has none if dependences go back along it in the same time step, as in Gauss and Seidel's method.
+    """
 
     time: Band
     chains: tuple[Chain, ...]
@@ -70,7 +76,7 @@ class TimeLoops:
 
     @property
     def depth(self) -> int:
-        return len(self.slopes)
+        return len(self.chains[0].bands)
 
 
 @dataclass(frozen=True)
@@ -84,48 +90,83 @@ class TimeTiles:
     blocks: tuple[int | None, ...]
     shared: bool = False
 
-    @property
-    def depth(self) -> int:
-        """The number of loops inside the time loop that are cut."""
-        return sum(block is not None for block in self.blocks)
-
-    def by_loop(self, found: TimeLoops) -> dict[str, int]:
-        """The size for each loop that is cut."""
-        inside = zip(found.chains[0].bands, self.blocks, strict=False)
-        return {found.time.name: self.time} | {band.name: block for band, block in inside if block is not None}
-
 
 def time_tiles(form: Form, target: Target) -> Iterator[Form]:
-    """The forms of the first time loop; the usual sizes are among theirs."""
+    """The forms of the first time loop."""
     for loop in _time_loops(form):
-        levelled = _levelled(form, loop)
-        found = time_loops(levelled.tried, find_loop(levelled.tried.tree, loop.name))
-        if found is not None:
-            form = levelled
-            usual = usual_tiles(form.tried.nest, found, target.caches)
-            depths = [*((0, found.depth - 1) if found.depth > 1 else ()), found.depth]
-            yield from _legal(_tiled(form, found, depth, usual) for depth in depths)
-            if target.threads > 1:
-                usual = usual_shared_tiles(form.tried.nest, found, target.caches)
-                yield from _legal(_tiled(form, found, depth, usual, shared=True) for depth in depths if depth)
+        ways = [(shared, *_found(form, loop, shared)) for shared in ((False, True) if target.threads > 1 else (False,))]
+        yield from (one for shared, levelled, found in ways if found for one in _forms(levelled, found, shared))
+        if any(found for _, _, found in ways):
             return
 
 
-def _legal(forms: Iterable[Form | None]) -> Iterator[Form]:
-    return (form for form in forms if form is not None)
+def usual_time_tiles(form: Form, target: Target, finish: Finish, shared: bool = False) -> Form:
+    """The form with every time loop tiled as the model expects to take least; unchanged where that is without tiles.
 
-
-def usual_time_tiles(form: Form, caches: Caches, shared: bool = False) -> Form:
-    """The form with every time loop tiled whose arrays exceed the second-level cache; if `shared`, for threads."""
-    tiles = usual_shared_tiles if shared else usual_tiles
-    for time in _time_loops(form):
-        if any(time is still for still in bands(form.tried.tree)):
-            levelled = _levelled(form, time)
-            found = time_loops(levelled.tried, find_loop(levelled.tried.tree, time.name))
-            usual = tiles(form.tried.nest, found, caches) if found is not None else None
-            if found is not None and usual is not None:
-                form = _tiled(levelled, found, usual.depth, usual, shared) or form
+    Loops whose arrays fit the first-level cache have no tiles. `finish` completes the forms that are compared. If
+    `shared`, all have tiles, whose diagonals threads share.
+    """
+    sizes, inside = form.tried.nest.sizes, set[str]()
+    for name in [time.name for time in _time_loops(form)]:
+        time = None if name in inside else find_loop(form.tried.tree, name)
+        levelled, found = _found(form, time, shared) if time else (form, None)
+        if time is None or found is None or _is_near(form.tried.nest, found, target.caches):
+            continue
+        assumed = dict.fromkeys(sizes, EXTENTS.get(found.depth, EXTENTS[3]))
+        plain = [] if shared else [_Priced.of(form, form.knobs, assumed, target, finish)]
+        tiled = (_Priced.of(one, form.knobs, assumed, target, finish) for one in _forms(levelled, found, shared))
+        best = min((*plain, *tiled), key=lambda one: one.seconds, default=None)
+        if best is not None and best.form is not form:
+            form, inside = best.settled(), inside.union(band.name for band in bands(time))
     return form
+
+
+@dataclass(frozen=True)
+class _Priced:
+    """A form with those values of its tiles for which the model expects the least time."""
+
+    seconds: float
+    form: Form
+    values: dict[str, Value]
+
+    @staticmethod
+    def of(form: Form, settled: Sequence[Knob], sizes: Mapping[str, int], target: Target, finish: Finish) -> _Priced:
+        """The best values of all knobs but those that are settled, found one after the other until none improves."""
+        whole = finish(form)
+        predict, values = whole.structure(target, sizes).predict, dict(whole.usual)
+
+        def seconds(change: Mapping[str, Value]) -> float:
+            return predict({**values, **change}).seconds
+
+        best, before = dict(form.usual), None
+        while best != before:
+            before = best
+            for knob in form.knobs:
+                if knob not in settled:
+                    best = min(({**best, knob.name: value} for value in knob.values), key=seconds)
+        return _Priced(seconds(best), form, best)
+
+    def settled(self) -> Form:
+        """The form with these values as the usual ones."""
+        made = self.form.tried if self.values == dict(self.form.usual) else self.form.make(self.values)
+        return replace(self.form, tried=made, usual=tuple(self.values.items())) if made else self.form
+
+
+def _found(form: Form, time: Band, shared: bool) -> tuple[Form, TimeLoops | None]:
+    """The form with equally deep loops inside a loop, and that as a time loop if it is one.
+
+    Without lanes a core computes for longer than it waits for memory: tiles are then for threads alone.
+    """
+    levelled = _levelled(form, time)
+    return levelled, time_loops(levelled.tried, find_loop(levelled.tried.tree, time.name), lanes=not shared)
+
+
+def _forms(form: Form, found: TimeLoops, shared: bool) -> Iterator[Form]:
+    """The legal ways of tiling a time loop; threads share diagonals only if the first loop is cut."""
+    depths = {0, found.depth - 1, found.depth} if found.depth > 1 else {found.depth}
+    cut = (depth for depth in sorted(depths) if depth <= len(found.slopes) and (depth or not shared))
+    tiled = (_tiled(form, found, depth, shared) for depth in cut)
+    return (one for one in tiled if one is not None)
 
 
 def _time_loops(form: Form) -> tuple[Band, ...]:
@@ -193,23 +234,19 @@ def _counted(made: Schedule, statement: str, band: Band) -> str | None:
     return moved_iterator(made.nest.statement(statement), paths(made.tree)[statement], band.name)
 
 
-def _tiled(form: Form, found: TimeLoops, depth: int, usual: TimeTiles | None, shared: bool = False) -> Form | None:
+def _tiled(form: Form, found: TimeLoops, depth: int, shared: bool) -> Form | None:
     """The form with the outer `depth` loops cut; at depth 0 the first loop runs value by value.
 
-    Its usual sizes are those of `usual`, if that has the same depth. Diagonals are shared only if all sizes are known:
-    their bounds for any size take isl too much work.
+    Its usual sizes are in the middle of their grids. Diagonals are shared only if all sizes are known: their bounds for
+    any size take isl too much work.
     """
     nest, inside = form.tried.nest, found.chains[0].bands[:depth]
     if shared and nest.sizes:
         return None
     names = {band.name: form.free(band.name) for band in (found.time, *inside)}
-    own = usual.by_loop(found) if usual is not None and usual.depth == depth else {}
-
-    def grid(band: Band, bounds: tuple[int, int]) -> tuple[int, ...]:
-        return sizes(extent(nest, band), *bounds, [own[band.name]] if own else ())
-
-    grids = {found.time.name: grid(found.time, STEPS)}
-    grids |= {band.name: grid(band, INNER if band is found.chains[0].bands[-1] else ROWS) for band in inside}
+    last = found.chains[0].bands[-1]
+    grids = {found.time.name: sizes(extent(nest, found.time), *STEPS)}
+    grids |= {band.name: sizes(extent(nest, band), *(INNER if band is last else ROWS)) for band in inside}
     if not all(grids.values()):
         return None
 
@@ -217,7 +254,7 @@ def _tiled(form: Form, found: TimeLoops, depth: int, usual: TimeTiles | None, sh
         blocks = tuple(values[names[band.name]] for band in inside) or (None,)
         return tile_in_time(made, found, TimeTiles(values[names[found.time.name]] or 1, blocks, shared))
 
-    values = tuple((names[loop], own.get(loop) or middle(grid)) for loop, grid in grids.items())
+    values = tuple((names[loop], middle(grid)) for loop, grid in grids.items())
     tried = tile(form.tried, dict(values))
     if tried is None:
         return None
@@ -236,13 +273,16 @@ def _kind(found: TimeLoops, depth: int) -> str:
     return "one row" if depth == 0 else "all" if depth == found.depth else "rows"
 
 
-def time_loops(schedule: Schedule, time: Band) -> TimeLoops | None:
-    """A time loop with the chains and slopes needed to tile it; None if the band cannot be made permutable."""
+def time_loops(schedule: Schedule, time: Band, lanes: bool) -> TimeLoops | None:
+    """A time loop with the chains and slopes needed to tile it; None if the band cannot be made permutable.
+
+    None also if there must be `lanes`, and the innermost loops may have none.
+    """
     chains = tuple(chain for chain in map(chain_of, parts(time.body)) if chain is not None)
     depths = {len(chain.bands) for chain in chains}
     if len(chains) != len(parts(time.body)) or len(depths) != 1:
         return None
-    if any(lane_conflict(schedule.nest, schedule.tree, chain.bands[-1].name) for chain in chains):
+    if lanes and any(lane_conflict(schedule.nest, schedule.tree, chain.bands[-1].name) for chain in chains):
         return None
     if lane_conflict(schedule.nest, schedule.tree, time.name) is None:
         return None
@@ -251,9 +291,9 @@ def time_loops(schedule: Schedule, time: Band) -> TimeLoops | None:
         functions = {name: f for chain in chains for name, f in chain.bands[level].functions}
         found = slope(schedule.nest, dict(time.functions), functions)
         if found is None:
-            return None
+            break
         slopes.append(found)
-    return TimeLoops(time, chains, tuple(slopes))
+    return TimeLoops(time, chains, tuple(slopes)) if slopes else None
 
 
 def tile_in_time(schedule: Schedule, steps: TimeLoops, tiles: TimeTiles) -> Schedule | None:
@@ -303,48 +343,9 @@ def _blocked(steps: TimeLoops, tiles: TimeTiles) -> list[Step]:
     return made
 
 
-def usual_tiles(nest: Nest, steps: TimeLoops, caches: Caches) -> TimeTiles | None:
-    """The largest tiles whose footprint fits the second-level cache; None if all the arrays do."""
-    rows = _row_bytes(nest, steps, caches)
-    if rows is None:
-        return None
-    row, extents = rows
-    factor = steps.slopes[0].factor
-    for time in (32, 16, 8) if steps.depth > 1 else ():
-        if row * prod(extents[1:-1]) * (factor * time + 2) <= caches.l2:
-            return TimeTiles(time, (None,))
-    return _blocks(steps, row, caches, shared=False)
-
-
-def usual_shared_tiles(nest: Nest, steps: TimeLoops, caches: Caches) -> TimeTiles | None:
-    """The same for threads that share diagonals of tiles: the first loop is cut."""
-    rows = _row_bytes(nest, steps, caches)
-    return _blocks(steps, rows[0], caches, shared=True) if rows is not None else None
-
-
-def _blocks(steps: TimeLoops, row: int, caches: Caches, shared: bool) -> TimeTiles:
-    """The largest equal blocks of `row` bytes each that fit the second-level cache; else the innermost is cut too."""
-    factors = [s.factor for s in steps.slopes]
-    for size in (16, 8, 4) if steps.depth > 1 else ():
-        if row * _rows(size, factors[:-1]) <= caches.l2:
-            return TimeTiles(size, (size,) * (steps.depth - 1), shared)
-    size = 16 if steps.depth < 3 else 8
-    return TimeTiles(size, (size,) * (steps.depth - 1) + (BLOCK,), shared)
-
-
-def _row_bytes(nest: Nest, steps: TimeLoops, caches: Caches) -> tuple[int, list[int]] | None:
-    """Bytes of a row of all arrays, and the loops' extents; None if the arrays fit the second-level cache."""
+def _is_near(nest: Nest, steps: TimeLoops, caches: Caches) -> bool:
+    """Whether the arrays of a time loop are known to fit the first-level cache."""
     names = {access.array for c in steps.chains for s in c.statements for access in accesses(nest.statement(s))}
-    arrays = [nest.array(name) for name in sorted(names - temporaries(nest)) if nest.array(name).shape]
+    arrays = [nest.array(name) for name in names - temporaries(nest)]
     known = all(not e.terms for a in arrays for e in a.shape)
-    if known and sum(a.dtype.size * prod(e.constant for e in a.shape) for a in arrays) <= caches.l2:
-        return None
-    guess = ROW_GUESS.get(steps.depth, ROW_GUESS[3])
-    extents = [extent(nest, band) or guess for band in steps.chains[0].bands]
-    return sum(a.dtype.size for a in arrays) * extents[-1], extents
-
-
-def _rows(size: int, factors: list[int]) -> int:
-    """Rows touched by a tile of `size` time steps and blocks of `size`: the block, and those gained in each step."""
-    block = prod(size for _ in factors)
-    return block + size * (prod(size + factor for factor in factors) - block)
+    return known and sum(a.dtype.size * prod(e.constant for e in a.shape) for a in arrays) <= caches.l1
