@@ -44,7 +44,7 @@ TYPES = (np.float32, np.float64)
     sizes=st.tuples(st.integers(1, 20), st.integers(1, 700)),
 )
 def test_bits(seed, dtype, target, sizes):
-    """A division's, or one unit of subnormal numbers beside it for small dividends; mantissas are random or near to 2."""
+    """A division's, or one subnormal unit beside it for small dividends; mantissas are random or near to 2."""
     rng, info = np.random.default_rng(seed), np.finfo(dtype)
     most = np.log(float(info.max)) * 0.99
     x = (rng.choice([-1, 1], sizes) * np.exp(rng.uniform(-1.05 * most, most, sizes))).astype(dtype)
