@@ -16,7 +16,9 @@ depthwise convolution, there are none.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 
 from microkernels.opencl_isa import DeviceISA, is_gpu
@@ -27,9 +29,10 @@ from poly.autoschedule.rules.grain import in_groups
 from poly.autoschedule.rules.jam import usual_jam
 from poly.autoschedule.rules.lanes import in_lanes
 from poly.autoschedule.rules.microkernels import contracted, with_other_loops
-from poly.autoschedule.rules.orders import usual_order
+from poly.autoschedule.rules.orders import usual_orders
 from poly.autoschedule.rules.register_tiles import register_tiles
 from poly.autoschedule.rules.row_blocks import passes_locals, row_blocked
+from poly.autoschedule.rules.sections import sectioned
 from poly.autoschedule.rules.sharing import starts_inside, unshared, usual_sharing
 from poly.autoschedule.rules.solves import usual_solve
 from poly.autoschedule.rules.time_tiles import usual_time_tiles
@@ -75,20 +78,23 @@ def _chosen(nest: Nest, target: Target) -> Form:
 
         return usual_form(nest, target.isa)
     made = contracted(nest, target)
-    if not has_outer_product(made) and (jam := _jammed(nest, target)) is not None:
-        return jam
+    jam = None if has_outer_product(made) else _jammed(nest, target)
     if not made.steps:
-        return usual_loops(nest, target)
+        return _plain(nest, target, jam)
     kernels, expected = Form.fixed(KERNELS, made), expectation(made, target)
     blocked = _in_row_blocks(nest, target) if passes_locals(made) else None
     if blocked is not None and (within := expectation(blocked, target)).seconds <= expected.seconds * NEARLY:
         kernels, expected = Form.fixed(ROW_BLOCKS, blocked), within
-    if expected.seconds <= PLAIN_STEP * expected.least / target.threads:
+    if jam is None and expected.seconds <= PLAIN_STEP * expected.least / target.threads:
         return kernels
-    plain = usual_loops(nest, target)
-    if expectation(plain.tried, target).seconds >= expected.seconds:
-        return kernels
-    return _jammed(nest, target) or plain
+    plain = _plain(nest, target, jam or _jammed(nest, target))
+    return kernels if expectation(plain.tried, target).seconds >= expected.seconds else plain
+
+
+def _plain(nest: Nest, target: Target, jam: Form | None) -> Form:
+    """The form without microkernels: of loops by the rules, or of jammed ones."""
+    loops = usual_loops(nest, target)
+    return loops if jam is None else _cheapest((jam, loops), target)
 
 
 def _jammed(nest: Nest, target: Target) -> Form | None:
@@ -141,18 +147,35 @@ def usual_loops(nest: Nest, target: Target) -> Form:
     solve = usual_solve(nest, target)
     if solve is not None:
         return solve
-    order = usual_order(nest)
-    shared = _finished(usual_time_tiles(usual_sharing(order, target.threads), target.caches), target)
-    loops = _less_often_shared(order, shared, target) or shared
+    found = [_ordered(order, target) for order in usual_orders(nest)]
+    loops = _cheapest(found, target) if len(found) > 1 else found[0]
     return usual_factorisation(nest, target, loops) or loops
 
 
+def _ordered(order: Form, target: Target) -> Form:
+    """The form of an order of loops with the rules for threads, tiles and what is inside these."""
+    shared = _finished(usual_time_tiles(usual_sharing(order, target.threads), target.caches), target)
+    return _less_often_shared(order, shared, target) or shared
+
+
 def _finished(form: Form, target: Target) -> Form:
-    """The form with the rules for what is inside its tiles."""
-    form = register_tiles(form, target.isa) or form
-    for rule in (lines, interleaved):
+    """The form with the rules for what is inside its tiles, of which those for recurrences have to pay off.
+
+    If it takes too much work to find out, recurrences run side by side.
+    """
+    for rule in (partial(register_tiles, isa=target.isa), lines):
         form = rule(form) or form
-    return in_groups(in_lanes(form), target.isa)
+    beside = interleaved(form)
+    with suppress(TooCostly), limited(AFFORDABLE, reserve=RESERVE):
+        sections = None if isinstance(target.isa, DeviceISA) else sectioned(form, target.caches)
+        ways = [in_lanes(way) for way in (form, beside, sections) if way is not None]
+        return in_groups(_cheapest(ways, target) if len(ways) > 1 else ways[0], target.isa)
+    return in_groups(in_lanes(beside or form), target.isa)
+
+
+def _cheapest(forms: Iterable[Form], target: Target) -> Form:
+    """The form that is expected to take the least time; the first of equal ones."""
+    return min(forms, key=lambda form: expectation(form.tried, target).seconds)
 
 
 def _less_often_shared(order: Form, shared: Form, target: Target) -> Form | None:
@@ -167,5 +190,5 @@ def _less_often_shared(order: Form, shared: Form, target: Target) -> Form | None
         tiled = usual_time_tiles(alone, target.caches, shared=True)
         forms = (tiled,) if tiled is not alone else ()
         others = (_finished(form, target) for form in (*forms, usual_time_tiles(alone, target.caches)))
-        return min((shared, *others), key=lambda form: expectation(form.tried, target).seconds)
+        return _cheapest((shared, *others), target)
     return None

@@ -165,9 +165,10 @@ class ScheduleModel:
     ) -> tuple[tuple[LoopPart, ...], tuple[CopiedOperand, ...]]:
         """The part for an iteration of a loop; merged into the part around it if the loop has one iteration.
 
-        An innermost loop over plain statements adds no part.
+        An innermost loop over plain statements adds no part, nor does one whose lanes run through written-out loops.
         """
-        if not any(isinstance(inner, Band | Micro | Copy) for inner in walk(node.body)):
+        inside = [inner for inner in walk(node.body) if isinstance(inner, Band | Micro | Copy)]
+        if not inside or (node.vectorize and all(isinstance(inner, Band) and inner.unroll > 1 for inner in inside)):
             return (), ()
         (body,) = region.below
         parts, copies = self._below(body, sizes)

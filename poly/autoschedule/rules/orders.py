@@ -31,21 +31,24 @@ def orders(nest: Nest) -> Iterator[Form]:
     yield from _permuted(found[-1])
 
 
-def usual_order(nest: Nest) -> Form:
-    """The loops made contiguous and fused as far as that is legal."""
-    return _improved(nest)[-1]
+def usual_orders(nest: Nest) -> tuple[Form, ...]:
+    """The loops made contiguous and fused where that is legal; with sums that look ahead and without, if any do."""
+    looking = _improved(nest)[-1]
+    if dict(looking.traits).get("sums") is None:
+        return (looking,)
+    return looking, _improved(nest, ahead=False)[-1]
 
 
-def _improved(nest: Nest) -> list[Form]:
-    """The loops as written, then made contiguous, then fused, omitting what changes nothing."""
-    written = schedule(nest)
-    found = [Form.fixed((("order", "as written"),), written)]
-    natural = right_looking(contiguous(written))
-    if natural is not written:
-        found.append(Form.fixed((("order", "contiguous"),), natural))
-    joined = fused(natural)
-    if joined is not natural:
-        found.append(Form.fixed((*found[-1].traits, ("loops", "fused")), joined))
+def _improved(nest: Nest, ahead: bool = True) -> list[Form]:
+    """The loops as written, then made contiguous, then looking ahead, then fused, omitting what changes nothing."""
+    found = [Form.fixed((("order", "as written"),), schedule(nest))]
+    rules = ((contiguous, ("order", "contiguous")), (right_looking, ("sums", "ahead")), (fused, ("loops", "fused")))
+    for rule, trait in rules:
+        before = found[-1]
+        made = rule(before.tried) if ahead or rule is not right_looking else before.tried
+        if made is not before.tried:
+            kept = () if trait[0] == "order" else before.traits
+            found.append(Form.fixed((*kept, trait), made))
     return found
 
 
