@@ -7,10 +7,11 @@
 
 What follows a contraction runs on each of its register tiles where it can. Factorisations run in blocks, so that most
 of their work is a contraction. What passes a large local on runs in blocks of rows together with what reads it. Other
-loops are interchanged for contiguous accesses, fused, parallelised, tiled over time steps, interleaved and vectorised,
-by every rule that applies, at its usual values. Each transformation is a step of a schedule and is checked. Where
-microkernels are expected to take longer than these rules without them, as for a contraction of three steps or a
-depthwise convolution, there are none.
+loops are interchanged for contiguous accesses, fused, parallelised, tiled over time steps and vectorised, by every rule
+that applies, at its usual values. Each transformation is a step of a schedule and is checked.
+
+Where it isn't plain that a rule pays off, the model weighs what it makes against the loops without it: microkernels,
+jammed loops, sums that look ahead, recurrences side by side or in sections, and threads that start again and again.
 """
 
 from __future__ import annotations

@@ -174,8 +174,9 @@ def test_knobs_ascend_within_the_loops(nest: poly.Nest) -> None:
 @pytest.mark.parametrize("nest", SEVERAL, ids=lambda nest: nest.name)
 def test_several_rules_make_one_form(nest: poly.Nest, threads: int) -> None:
     """Where more than one rule applies the default is still a point, with the sizes of each rule open."""
-    target = Target.nominal(HOST, TINY, threads)
-    space = derived(nest, threads, TINY)
+    caches = TINY if nest is two_times else LARGE
+    target = Target.nominal(HOST, caches, threads)
+    space = derived(nest, threads, caches)
     chosen = space.structures[space.choice.structure]
     assert space.schedule(space.choice) == default_schedule(nest, target)
     assert SEVERAL[nest] <= {(name.split(" of ")[0], value) for name, value in chosen.traits}
