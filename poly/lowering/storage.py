@@ -253,7 +253,7 @@ class _Places:
         return [written.apply_range(use.elements.reverse()) for written in made for use in uses]
 
     def _may_be_variable(self, place: Stored) -> bool:
-        """Whether a local is small enough for a variable of a loop's body, or of all loops, which a thread runs alone."""
+        """Whether a local is small enough for a variable of a loop's body, or of all, that a single thread runs."""
         body = place.above[-1].body if place.above else self.tree
         if any(band.parallel or band.items for band in bands(body)) or (self.launched and not place.above):
             return False
