@@ -15,6 +15,7 @@ from typing import ClassVar
 
 import cgen
 
+from codegen.ahead import may_read_first, read_ahead
 from codegen.bounds import checks
 from codegen.declarations import touched
 from codegen.expr import Load, loads
@@ -195,6 +196,9 @@ class Writer:
             return self._tiled(loop, tile, scope)
         if loop.mark.vectorize and loop.end is not None:
             end, loop = loop.end, replace(loop, body=written_out(loop.body))
+            ahead = read_ahead(loop.body, self.program, loop.variable)
+            if ahead:
+                return self._reading_ahead(loop, ahead, inner)
             far = self._far(loop, scope)
             if far:
                 return self._near(loop, end, far, scope)
@@ -283,6 +287,15 @@ class Writer:
         whole = block([*held.lines, *lines])
         entered = scope.unknown([loop.entered])
         return [branch(conjunction(entered), [whole]) if entered else whole]
+
+    def _reading_ahead(self, loop: For, ahead: tuple[Element, ...], scope: LoopScope) -> list[cgen.Generable]:
+        """The loop for the compiler to vectorise, with what later iterations write read first, or as it is."""
+        if not may_read_first(ahead, loop.body, self.program, loop.variable):
+            return [around(loop, [*self._in_order(loop), *self.write(loop.body, scope)])]
+        read = hoisted(ahead, StatementPrinter(self._buffers, self._sizes), scope.taken)
+        inner = replace(scope, held={**scope.held, **read.names}, taken=scope.taken.union(read.names.values()))
+        marks = [] if calls_library(loop.body, self.program, scope.near) else [Line(EACH_VECTOR)]
+        return [*marks, around(loop, [*read.lines, *self.write(loop.body, inner)])]
 
     def _vectorized(self, loop: For, found: tuple[LaneReduction, ...], scope: LoopScope) -> list[cgen.Generable]:
         """The loop in vector lanes; its reductions accumulate in variables, which update the elements after it."""

@@ -13,6 +13,7 @@ from math import inf
 import islpy as isl
 
 from poly.analysis.dependences import Dependence, dependences
+from poly.analysis.early_reads import reads_first
 from poly.analysis.scans import scanned_in
 from poly.analysis.selections import selected_in
 from poly.ir.budget import QUESTION, limited
@@ -100,13 +101,14 @@ def lane_conflict(nest: Nest, tree: Node, loop: str) -> Dependence | None:
     A reduction into one element doesn't, if the nest allows reassociation: each lane has a partial result. But if only
     some of the iterations of an innermost loop share an element, two lanes would update it at once. A selection, such
     as that of the least key's index, doesn't either: lanes find the iteration whose results last, and it runs alone.
-    A scan, whose iterations use the partial results of a reduction, runs a vector at a time. Loops inside that are
-    written out don't count as loops.
+    A scan, whose iterations use the partial results of a reduction, runs a vector at a time. What later iterations
+    write may be read first. Loops inside that are written out don't count as loops.
     """
     known = dependences(nest)
     chosen, scanned = selected_in(nest, tree, loop), scanned_in(nest, tree, loop)
     ordered = (d for d in known.binding if not (chosen.covers(d) or scanned.covers(d)))
-    carried = _carried(ordered, tree, loop)
+    every = (_carried((d,), tree, loop) for d in ordered)
+    carried = next((d for d in every if d is not None and not reads_first(nest, tree, loop, d)), None)
     inner = (other for band in bands(tree) if band.name == loop for other in bands(band.body))
     innermost = all(is_written_out(nest, tree, other) for other in inner)
     return _colliding(nest, known.races, tree, loop) if carried is None and innermost else carried

@@ -26,13 +26,6 @@ def backwards(a: f64[N + 2], b: f64[N + 2], c: f64[N + 2], d: f64[N + 2]):
 
 
 @poly.nest
-def reads_ahead(a: f64[N + 2], b: f64[N + 2], c: f64[N + 2], d: f64[N + 2]):
-    for i in range(N):
-        a[i] *= c[i]
-        b[i] += a[i + 1] * d[i]
-
-
-@poly.nest
 def beside_a_recurrence(a: f64[N + 2], b: f64[N + 2], c: f64[N + 2], d: f64[N + 2]):
     for i in range(1, N):
         a[i] += b[i] * c[i]
@@ -58,7 +51,7 @@ def on_both_sides(a: i32[N + 2], b: i32[N + 2], c: i32[N + 2], d: i32[N + 2]):
         b[i] = a[i] - d[i] + c[i - 1]
 
 
-NESTS = [backwards, reads_ahead, beside_a_recurrence, through_a_local, on_both_sides]
+NESTS = [backwards, beside_a_recurrence, through_a_local, on_both_sides]
 SECTION = 64
 MADE = {nest.name: vectorized(cut(poly.schedule(nest), TINY)) for nest in NESTS}
 KERNELS = {name: poly.compile(made.nest, schedule=made, threads=1) for name, made in MADE.items()}
