@@ -30,7 +30,7 @@ from poly.autoschedule.rules.grain import in_groups
 from poly.autoschedule.rules.jam import usual_jam
 from poly.autoschedule.rules.lanes import in_lanes
 from poly.autoschedule.rules.microkernels import contracted, with_other_loops
-from poly.autoschedule.rules.orders import usual_orders
+from poly.autoschedule.rules.orders import is_strided, permuted, usual_orders
 from poly.autoschedule.rules.register_tiles import register_tiles
 from poly.autoschedule.rules.row_blocks import passes_locals, row_blocked
 from poly.autoschedule.rules.sections import sectioned
@@ -148,9 +148,18 @@ def usual_loops(nest: Nest, target: Target) -> Form:
     solve = usual_solve(nest, target)
     if solve is not None:
         return solve
-    found = [_ordered(order, target) for order in usual_orders(nest)]
+    found = [_ordered(order, target) for order in _orders(nest, target)]
     loops = _cheapest(found, target) if len(found) > 1 else found[0]
     return usual_factorisation(nest, target, loops) or loops
+
+
+def _orders(nest: Nest, target: Target) -> tuple[Form, ...]:
+    """The orders of a nest's loops to weigh: the usual ones, and of strided loops the one that the model likes best."""
+    usual = usual_orders(nest)
+    with suppress(TooCostly), limited(AFFORDABLE, reserve=RESERVE):
+        best = _cheapest((usual[0], *permuted(usual[0])), target) if is_strided(usual[0]) else usual[0]
+        return usual if best is usual[0] else (*usual, best)
+    return usual
 
 
 def _ordered(order: Form, target: Target) -> Form:

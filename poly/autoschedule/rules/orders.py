@@ -13,7 +13,7 @@ from poly.autoschedule.rules.right_looking import right_looking
 from poly.autoschedule.rules.shapes import Chain, heaviest
 from poly.ir.nest import Nest
 from poly.ir.paths import paths
-from poly.ir.strides import advanced_iterator, strided_cost
+from poly.ir.strides import STRIDED, advanced_iterator, strided_cost
 from poly.schedules.schedule import Schedule, schedule
 from poly.schedules.steps import Order
 
@@ -28,7 +28,7 @@ def orders(nest: Nest) -> Iterator[Form]:
     """The orders and fusions of a nest's loops, the loops as written first."""
     found = _improved(nest)
     yield from found
-    yield from _permuted(found[-1])
+    yield from permuted(found[-1])
 
 
 def usual_orders(nest: Nest) -> tuple[Form, ...]:
@@ -52,7 +52,7 @@ def _improved(nest: Nest, ahead: bool = True) -> list[Form]:
     return found
 
 
-def _permuted(form: Form) -> Iterator[Form]:
+def permuted(form: Form) -> Iterator[Form]:
     """The legal orders of the heaviest chain of loops, except its current one."""
     made = form.tried
     chain = heaviest(made)
@@ -68,6 +68,12 @@ def _permuted(form: Form) -> Iterator[Form]:
         if turned is not None:
             rest = [trait for trait in form.traits if trait[0] != "order"]
             yield Form.fixed((("order", " ".join(order)), *rest), turned)
+
+
+def is_strided(form: Form) -> bool:
+    """Whether the innermost loop of the heaviest chain jumps through memory, so that another order may move less."""
+    chain = heaviest(form.tried)
+    return chain is not None and len(chain.bands) > 1 and _strided(form.tried, chain, chain.bands[-1].name) >= STRIDED
 
 
 def _strided(made: Schedule, chain: Chain, loop: str) -> int:
