@@ -1,4 +1,4 @@
-"""The default schedule is that of the forms which the model expects to be the fastest, with the loops as written among them."""
+"""The default schedule is the form that the model expects to be the fastest, with the loops as written among them."""
 
 from __future__ import annotations
 
