@@ -47,7 +47,7 @@ from poly.model.price import price
 from poly.model.work import LOAD
 from poly.schedules.schedule import Schedule, schedule
 
-AFFORDABLE = 9_000_000
+AFFORDABLE = 12_000_000
 """The number of isl operations allowed for choosing a schedule: a few seconds."""
 
 RESERVE = 50
