@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 from codegen.c_words import COMPILERS, is_function, is_word
@@ -67,6 +68,14 @@ def function_name(name: str) -> str:
 def fresh(name: str, taken: frozenset[str]) -> str:
     """`name` as a C identifier, numbered if it is taken: `i`, `i_2`, `i_3`."""
     return another(c_name(re.sub(r"\W", "_", name)), taken)
+
+
+def all_fresh(names: Iterable[str], taken: frozenset[str]) -> list[str]:
+    """The names as C identifiers, each numbered if it is taken, or if one before it has it."""
+    made: list[str] = []
+    for name in names:
+        made.append(fresh(name, taken.union(made)))
+    return made
 
 
 def another(name: str, taken: frozenset[str]) -> str:

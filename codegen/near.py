@@ -20,7 +20,7 @@ from codegen.expr import PERIODIC, Cast, Expr, FunctionCall, Load, loads, map_lo
 from codegen.integer import Int, Linear, minimum, replaced
 from codegen.loop_ir import For, Node
 from codegen.macros import EACH_VECTOR
-from codegen.names import fresh
+from codegen.names import all_fresh
 from codegen.program import Assign, Program
 from codegen.promotion import Weak
 from codegen.scalar import StatementPrinter
@@ -96,9 +96,7 @@ def chunked(
     loop: For, end: Int, found: tuple[Angle, ...], taken: frozenset[str], near: Printed, far: Printed
 ) -> cgen.Generable:
     """The loop in chunks, each `near` or `far` as a whole."""
-    names: list[str] = []
-    for name in (f"{loop.variable}_first", f"{loop.variable}_past", "is_far"):
-        names.append(fresh(name, taken.union(names)))
+    names = all_fresh((f"{loop.variable}_first", f"{loop.variable}_past", "is_far"), taken)
     first, past, is_far = names
     taken |= frozenset(names)
     part = replace(For.counted(loop.variable, Linear.name(past), loop.body, Linear.name(first)), mark=loop.mark)

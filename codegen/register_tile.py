@@ -23,7 +23,7 @@ from codegen.integer import Compare, Int, Linear, Op, minimum
 from codegen.lanes import counted
 from codegen.loop_ir import Block, Comment, For, Node, substituted, written_out
 from codegen.macros import EACH_LANE
-from codegen.names import c_name, fresh
+from codegen.names import all_fresh, c_name, fresh
 from codegen.program import MOST_VECTORS, Assign, Program
 from codegen.scalar import Element, StatementPrinter, literal
 from codegen.simd import declared, printer_of, uses
@@ -241,10 +241,8 @@ class _Names:
 
     @staticmethod
     def of(kept: Sequence[Element], taken: frozenset[str]) -> _Names:
-        made: list[str] = []
         roots = [f"{c_name(element.array)}_{word}" for word in ("tile", "lanes") for element in kept]
-        for root in (*roots, "v"):
-            made.append(fresh(root, taken.union(made)))
+        made = all_fresh((*roots, "v"), taken)
         return _Names(tuple(made[: len(kept)]), tuple(made[len(kept) : -1]), made[-1])
 
     @property

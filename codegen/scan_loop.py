@@ -26,7 +26,7 @@ from codegen.integer import Int, Linear
 from codegen.lanes import Counter, counted
 from codegen.loop_ir import Node, substituted
 from codegen.macros import EACH_LANE
-from codegen.names import fresh
+from codegen.names import all_fresh
 from codegen.scalar import Element, StatementPrinter
 from codegen.scan import Scan
 from codegen.simd import WORDS, neutral
@@ -48,10 +48,8 @@ class ScanNames:
 
     @staticmethod
     def of(found: Scan, taken: frozenset[str]) -> ScanNames:
-        made: list[str] = []
-        for word in ("carry", "lanes", "before", "next"):
-            made.append(fresh(f"{found.root}_{word}", taken.union(made)))
-        return ScanNames(*made)
+        words = ("carry", "lanes", "before", "next")
+        return ScanNames(*all_fresh([f"{found.root}_{word}" for word in words], taken))
 
     @property
     def all(self) -> frozenset[str]:

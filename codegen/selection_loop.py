@@ -11,7 +11,7 @@ from codegen import style
 from codegen.arithmetic import most, update
 from codegen.integer import Compare, Int, Linear, Test, minimum
 from codegen.lanes import Counter
-from codegen.names import c_name, fresh
+from codegen.names import all_fresh, c_name
 from codegen.program import Assign
 from codegen.scalar import Element, StatementPrinter
 from codegen.selection import Selection
@@ -41,10 +41,7 @@ class SelectionNames:
     def of(selected: Selection, variable: str, taken: frozenset[str]) -> SelectionNames:
         root = c_name(selected.element.array)
         wanted = (f"{variable}_first", f"{variable}_past", f"{root}_key", f"{root}_at", f"{variable}_chosen")
-        made: list[str] = []
-        for name in wanted:
-            made.append(fresh(name, taken.union(made)))
-        return SelectionNames(*made)
+        return SelectionNames(*all_fresh(wanted, taken))
 
     @property
     def all(self) -> frozenset[str]:

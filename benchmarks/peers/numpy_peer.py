@@ -12,11 +12,10 @@ from benchmarks.arrays import Array
 from benchmarks.case import Problem
 from benchmarks.contender import Contender
 from benchmarks.peers.cblas import CBlas, entry_points
-from benchmarks.problems import fused
 from benchmarks.problems.contraction import ContractionProblem
 from benchmarks.problems.fused import FusedProblem
 from benchmarks.problems.matmul import Matmul
-from benchmarks.problems.reductions import BY_NUMPY, ReductionProblem
+from benchmarks.problems.reductions import ReductionProblem
 from poly.timing.benchmark import python_timed
 
 NAMES = (("int64_t", "scipy_", "64_"), ("int64_t", "", "64_"), ("int", "scipy_", ""), ("int", "", ""))
@@ -53,10 +52,9 @@ class Numpy:
                 run = python_timed(lambda: np.einsum(problem.subscripts, first, second, out=output, optimize=True))
                 config = "einsum(optimize=True)" + (f" on {found.config}" if found else "")
                 return Contender(self.name, np.__version__, config, run, lambda: output, in_c=False)
-            case ReductionProblem(name=name) | FusedProblem(name=name):
-                known = fused.BY_NUMPY if isinstance(problem, FusedProblem) else BY_NUMPY
-                work = functools.partial(known[name], *arrays[: problem.written[0]])
-                return Contender(self.name, np.__version__, name, python_timed(work), work, in_c=False)
+            case ReductionProblem() | FusedProblem():
+                work = functools.partial(problem.by_numpy, *arrays[: problem.written[0]])
+                return Contender(self.name, np.__version__, problem.name, python_timed(work), work, in_c=False)
         return None
 
 

@@ -16,13 +16,12 @@ from benchmarks.contender import Contender, NotInstalled
 from benchmarks.peers import layers
 from benchmarks.peers.package import Package, Packaged
 from benchmarks.peers.printed import printed
-from benchmarks.problems import fused
 from benchmarks.problems.contraction import ContractionProblem
 from benchmarks.problems.convolution import Convolution
 from benchmarks.problems.fused import FusedProblem
 from benchmarks.problems.layer import Layer
 from benchmarks.problems.matmul import Matmul
-from benchmarks.problems.reductions import ReductionProblem, by_torch
+from benchmarks.problems.reductions import ReductionProblem
 from poly.timing.benchmark import python_timed
 
 MKL_HEAD = re.compile(
@@ -82,11 +81,11 @@ class Torch(Packaged):
                 config = f"{problem.part}, {layout_name}, {onednn_kernels(layer)}"
                 added = layers.result(problem, arrays, layer)
                 return Contender(self.name, torch.__version__, config, python_timed(layer), added, False)
-            case ReductionProblem(name=name) | FusedProblem(name=name):
+            case ReductionProblem() | FusedProblem():
                 operands = [torch.from_numpy(x) for x in arrays[: problem.written[0]]]
-                known = fused.by_torch if isinstance(problem, FusedProblem) else by_torch
-                work = functools.partial(known(torch, name), *operands)
-                return Contender(self.name, torch.__version__, name, python_timed(work), lambda: work().numpy(), False)
+                work = functools.partial(problem.by_torch(torch), *operands)
+                run, version = python_timed(work), torch.__version__
+                return Contender(self.name, version, problem.name, run, lambda: work().numpy(), False)
         return None
 
 

@@ -59,7 +59,16 @@ class FusedProblem:
         return (*(random(shape, dtype, at) for at, shape in enumerate(operands)), aligned(result, dtype))
 
     def expected(self, arrays: tuple[Array, ...]) -> NDArray[np.float64]:
-        return np.asarray(BY_NUMPY[self.name](*(array.astype(np.float64) for array in arrays[:-1])))
+        return np.asarray(self.by_numpy(*(array.astype(np.float64) for array in arrays[:-1])))
+
+    @property
+    def by_numpy(self) -> Callable[..., Array]:
+        """What NumPy computes of the operands."""
+        return BY_NUMPY[self.name]
+
+    def by_torch(self, torch: Any) -> Callable[..., Any]:
+        """The same by PyTorch, of its tensors."""
+        return _by_torch(torch)[self.name]
 
     def traffic(self, dtype: DType) -> int:
         return sum(map(prod, self.shapes)) * dtype.size
@@ -84,13 +93,12 @@ BY_NUMPY: Mapping[str, Callable[..., Array]] = {
 """Each chain as NumPy computes it."""
 
 
-def by_torch(torch: Any, name: str) -> Callable[..., Any]:
+def _by_torch(torch: Any) -> dict[str, Callable[..., Any]]:
     """Each chain as PyTorch computes it."""
     attention = torch.nn.functional.scaled_dot_product_attention
-    functions: dict[str, Callable[..., Any]] = {
+    return {
         "linear_relu": lambda x, w, b: torch.addmm(b, x, w).relu_(),
         "two_layers": lambda x, w, b, v: torch.addmm(b, x, w).relu_() @ v,
         "attention": lambda q, k, v: attention(q[None], k[None], v[None])[0],
         "causal": lambda q, k, v: attention(q[None], k[None], v[None], is_causal=True)[0],
     }
-    return functions[name]

@@ -66,7 +66,16 @@ class ReductionProblem:
 
     def expected(self, arrays: tuple[Array, ...]) -> NDArray[np.float64]:
         wide = tuple(array.astype(np.float64) for array in arrays[: self.written[0]])
-        return np.asarray(BY_NUMPY[self.name](*wide), np.float64)
+        return np.asarray(self.by_numpy(*wide), np.float64)
+
+    @property
+    def by_numpy(self) -> Callable[..., Array]:
+        """What NumPy computes of the arrays before the result."""
+        return BY_NUMPY[self.name]
+
+    def by_torch(self, torch: Any) -> Callable[..., Any]:
+        """The same by PyTorch, of its tensors."""
+        return _by_torch(torch)[self.name]
 
     def traffic(self, dtype: DType) -> int:
         return sum(array.nbytes for array in self.arrays(dtype))
@@ -99,14 +108,14 @@ BY_NUMPY: dict[str, Callable[..., Array]] = {
 """Each reduction as NumPy computes it."""
 
 
-def by_torch(torch: Any, name: str) -> Callable[..., Any]:
+def _by_torch(torch: Any) -> dict[str, Callable[..., Any]]:
     """Each reduction as PyTorch computes it."""
     functional = torch.nn.functional
 
     def blocked(function: Callable[[Any], Any], x: Any) -> Any:
         return torch.cat([function(part) for part in x.split(BLOCK)])
 
-    functions: dict[str, Callable[..., Any]] = {
+    return {
         "gauss_sum": lambda x, y, b: blocked(lambda part: torch.exp(-_squares(part, y)) @ b, x),
         "nearest": lambda x, y: blocked(lambda part: _squares(part, y).argmin(1), x),
         "argmin_rows": lambda x: x.argmin(1),
@@ -115,4 +124,3 @@ def by_torch(torch: Any, name: str) -> Callable[..., Any]:
         "max_pool": lambda x: functional.max_pool2d(x[None], 2)[0],
         "layer_norm": lambda x: functional.layer_norm(x, x.shape[1:], eps=EPSILON),
     }
-    return functions[name]

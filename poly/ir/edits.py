@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import count
@@ -76,7 +77,7 @@ def _numbered(name: str, separator: str) -> Iterator[str]:
 
 
 def rename_repeats(tree: Node) -> Node:
-    """The tree with unique loop names: the second loop `j` becomes `j_2`, the third `j_3`.
+    """The tree with unique loop names: the second loop `j` becomes `j_2`, the third `j_3`; so does a second loop `j_2`.
 
     Loops that a microkernel has taken keep their names.
     """
@@ -87,7 +88,8 @@ def rename_repeats(tree: Node) -> Node:
         if isinstance(node, Band):
             name = node.name
             if name in seen:
-                name = next(n for n in _numbered(name, "_") if n not in used)
+                root = re.sub(r"_\d+$", "", name)
+                name = next(n for n in (f"{root}_{number}" for number in count(2)) if n not in used)
                 used.add(name)
             seen.add(name)
             node = replace(node, name=name)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import prod
 
 import islpy as isl
+
+KNOWN = 256
+"""The answers that are kept of a question that each of a schedule's steps asks again."""
 
 
 def coordinate(domain: isl.Set, position: int) -> isl.PwAff:
@@ -88,12 +91,17 @@ class Instances:
 
     def is_box(self, functions: Sequence[isl.PwAff]) -> bool:
         """Whether the functions take all combinations of values in their ranges, in each group."""
-        joint = self.values(functions)
-        box = isl.Map.from_domain(self.domain)
-        for function in functions:
-            between = isl.Map.from_pw_aff(self.low(function)).intersect_domain(self.domain)
-            between = between.apply_range(isl.Map("{ [l] -> [x] : l <= x }"))
-            above = isl.Map.from_pw_aff(self.high(function)).intersect_domain(self.domain)
-            between = between.intersect(above.apply_range(isl.Map("{ [h] -> [x] : x <= h }")))
-            box = box.flat_range_product(between)
-        return bool(joint.is_equal(box))
+        return _is_box(self, tuple(functions))
+
+
+@lru_cache(KNOWN)
+def _is_box(instances: Instances, functions: tuple[isl.PwAff, ...]) -> bool:
+    domain = instances.domain
+    box = isl.Map.from_domain(domain)
+    for function in functions:
+        between = isl.Map.from_pw_aff(instances.low(function)).intersect_domain(domain)
+        between = between.apply_range(isl.Map("{ [l] -> [x] : l <= x }"))
+        above = isl.Map.from_pw_aff(instances.high(function)).intersect_domain(domain)
+        between = between.intersect(above.apply_range(isl.Map("{ [h] -> [x] : x <= h }")))
+        box = box.flat_range_product(between)
+    return bool(instances.values(functions).is_equal(box))

@@ -167,6 +167,20 @@ def test_distribute_goes_down_to_the_statements():
     assert names(schedule(joined).distribute("j")) == "i j j_2"
 
 
+def test_a_loop_fused_and_distributed_again_has_the_next_number():
+    @poly.nest
+    def three(A: f64[N], B: f64[N], C: f64[N]):
+        for i in range(N):
+            A[i] = 1.0
+            B[i] = A[i]
+            C[i] = B[i]
+
+    made = schedule(three).distribute("i")
+    assert names(made) == "i i_2 i_3"
+    made = made.fuse("S1", "S2", at="i_2")
+    assert names(made.distribute("i_2")) == "i i_2 i_3"
+
+
 def test_what_a_maximum_prints():
     @poly.nest
     def largest(A: f64[N], s: f64[1]):
