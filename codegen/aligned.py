@@ -12,7 +12,7 @@ takes twice as long to read and longer to write. Arrays that start alike are all
 
 from __future__ import annotations
 
-from codegen.integer import Compare, Linear
+from codegen.integer import Compare, Linear, primary
 from codegen.loop_ir import For, Node
 from codegen.names import fresh
 from codegen.program import Assign, Program
@@ -56,9 +56,9 @@ def cut(loop: For, program: Program, printer: StatementPrinter, taken: frozenset
     first = fresh(f"{loop.variable}_whole", taken | {loop.variable})
     start = Element(place.array, tuple(index.substitute({loop.variable: loop.start}) for index in place.indices))
     lacking = f"(int64_t)(({bytes} - (uintptr_t)&{printer.element(start)} % {bytes}) % {bytes} / {size})"
-    text = f"{loop.start} + {lacking}" if str(loop.start) != "0" else lacking
+    text = f"{primary(loop.start)} + {lacking}" if loop.start != Linear() else lacking
     if trips is None:
-        text = f"({loop.end - loop.start} < {few}) ? {loop.start} : {text}"
+        text = f"({Compare(loop.end - loop.start, '<', Linear.of(few))}) ? {loop.start} : {text}"
     line = Line(f"const int64_t {first} = {text};", printer.element_names(start) | loop.end.names | loop.start.names)
     before = For(loop.variable, loop.start, Compare(Linear.name(loop.variable), "<", Linear.name(first)), 1, loop.body)
     after = For(loop.variable, Linear.name(first), loop.test, 1, loop.body, loop.mark)
