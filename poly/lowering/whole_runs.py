@@ -19,7 +19,7 @@ from poly.ir.tree import Band, Node, bands, children, statements
 def whole_runs(domains: Mapping[str, isl.Set], node: Node, around: tuple[Band, ...] = ()) -> dict[str, isl.UnionSet]:
     """The options of isl's generator that set these iterations apart, for loops directly around one written out.
 
-    There are none inside vector lanes, whose loops are printed as a whole.
+    There are none inside vector lanes, whose loops are printed as a whole, and of loops that threads share.
     """
     if not isinstance(node, Band):
         inside = (whole_runs(domains, child, around) for child in children(node))
@@ -27,8 +27,8 @@ def whole_runs(domains: Mapping[str, isl.Set], node: Node, around: tuple[Band, .
     inner, around = node.body, (*around, node)
     if not (isinstance(inner, Band) and inner.unroll > 1 and not bands(inner.body)):
         return whole_runs(domains, inner, around)
-    lanes = any(band.vectorize or band.items for band in (*around, inner))
-    option = None if lanes or any(band.unroll > 1 for band in around) else _whole(domains, around, inner)
+    whole = node.parallel or any(band.vectorize or band.items for band in (*around, inner))
+    option = None if whole or any(band.unroll > 1 for band in around) else _whole(domains, around, inner)
     return {} if option is None else {node.name: option}
 
 
