@@ -1,15 +1,13 @@
-"""The README's Python blocks run, in order, and print what the text block after them shows; its commands exist."""
+"""The README's Python blocks run, in order, and print what the text block after them shows."""
 
 from __future__ import annotations
 
 import ast
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from pages import BLOCK, Lesson, check_page, lessons, played
+from pages import Lesson, check_page, lessons, played
 
 
 @pytest.mark.slow
@@ -51,15 +49,3 @@ def test_a_page_that_shows_something_else_is_found(tmp_path: Path, capsys: pytes
     markdown = "```python\nx = 1\n```\n\n```python\nprint(x + 1)\n```\n\n```text\n{}\n```\nend\n"
     assert played(markdown.format(2), tmp_path, capsys) == markdown.format(2)
     assert played(markdown.format(3), tmp_path, capsys) == markdown.format(2)
-
-
-@pytest.mark.slow
-def test_readme_commands_exist(project: Path) -> None:
-    """Each `make` target and `poly` command that the README names."""
-    readme = (project / "README.md").read_text()
-    shell = "\n".join(block[2] for block in BLOCK.finditer(readme) if block[1] == "sh")
-    targets = set(re.findall(r"^(\w+):", (project / "Makefile").read_text(), re.MULTILINE))
-    assert set(re.findall(r"^make (\w+)", shell, re.MULTILINE)) <= targets
-    for command in re.findall(r"^poly (\w+)", shell, re.MULTILINE):
-        done = subprocess.run([sys.executable, "-m", "poly.cli", command, "--help"], capture_output=True, cwd=project)
-        assert done.returncode == 0 or command == "bench", done.stderr

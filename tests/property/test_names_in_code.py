@@ -16,7 +16,7 @@ from codegen.opencl.plan import device_program
 from codegen.parameters import call_parameters, data_parameters, scratch_parameters
 from codegen.program import Program
 from codegen.style import Braces, names_in
-from microkernels.isa import AVX2, AVX512, ISA, PORTABLE
+from microkernels.isa import AVX512, ISA, PORTABLE
 from microkernels.opencl_isa import OPENCL256, OPENCLGPU
 from poly.autoschedule.default import default_schedule
 from poly.lowering.lower import lower
@@ -39,7 +39,7 @@ def words(text: str) -> set[str]:
     return set(re.findall(r"[A-Za-z_]\w*", re.sub(r"^ *#.*|/\*.*?\*/", "", text, flags=re.M)))
 
 
-@pytest.mark.parametrize("isa", [AVX512, AVX2, PORTABLE], ids=attrgetter("name"))
+@pytest.mark.parametrize("isa", [AVX512, PORTABLE], ids=attrgetter("name"))
 @pytest.mark.parametrize("name", NESTS)
 def test_names_are_those_of_the_text(name: str, isa: ISA) -> None:
     """Of the parameters that a function may take, the statements report those that their text has, and no others."""

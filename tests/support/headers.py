@@ -154,7 +154,7 @@ def implementation(prefix: str, *more: str) -> str:
 
 
 def once(name: str, asked: object, make: Callable[[Path], object]) -> Path:
-    """The file `name` that `make` writes, once per run of the tests for all workers.
+    """The file or folder `name` that `make` writes, once per run of the tests for all workers.
 
     `asked` is the input that the file depends on.
     """

@@ -84,7 +84,7 @@ def nothing(x: f64[N], y: f64[N]):
 
 
 CASES = {
-    behind: [{"N": n, "M": m} for n in (0, 1, 6, 7, 8, 20) for m in (0, 1, 33)],
+    behind: [{"N": n, "M": m} for n in (0, 7, 8, 20) for m in (0, 33)],
     twice: [{"N": n, "M": m} for n in (0, 3, 40) for m in (0, 5)],
     narrow: [{"N": n} for n in (0, 1, 4, 5, 6, 7, 30)],
     product: [{"N": n, "M": m, "K": k} for n in (0, 3, 50, 51, 130) for m, k in ((0, 9), (70, 0), (40, 60))],

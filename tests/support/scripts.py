@@ -37,11 +37,15 @@ def output(folder: Path, text: str) -> str:
     return said
 
 
+def script(path: Path, command: str) -> None:
+    """An executable that runs a command."""
+    path.write_text(f"#!/bin/sh\nexec {command}\n")
+    path.chmod(path.stat().st_mode | stat.S_IEXEC)
+
+
 def with_poly(project: Path, folder: Path) -> dict[str, str]:
     """The environment of a user who has installed poly."""
     folder.mkdir()
-    command = folder / "poly"
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m poly.cli "$@"\n')
-    command.chmod(command.stat().st_mode | stat.S_IEXEC)
+    script(folder / "poly", f'"{sys.executable}" -m poly.cli "$@"')
     path = os.pathsep.join([str(folder), os.environ["PATH"]])
     return os.environ | {"PATH": path, "PYTHONPATH": str(project), "MAKEFLAGS": ""}

@@ -13,7 +13,7 @@ import classic_nests
 import doc_nests
 import pytest
 from contractions import Contraction
-from headers import CLANG, CLANGXX
+from headers import CLANG, CLANGXX, once
 from programs import N, i, matmul, scaled_copy, single, softmax
 
 import poly
@@ -202,22 +202,23 @@ def by_hand() -> Iterator[Program]:
 
 
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The functions of all programs in one file, `nests.c`.
+def corpus() -> Path:
+    """The functions of all programs in one file, made once for all workers of a run."""
+    return once("corpus", "nests of this file", write_corpus) / "nests.c"
 
-    The microkernels are in a header that may warn.
-    """
-    folder = tmp_path_factory.mktemp("clean")
+
+def write_corpus(folder: Path) -> None:
+    """Write `nests.c`, and a header with the microkernels, which may warn."""
+    folder.mkdir()
     programs = [*of_nests(), *of_contractions(), *of_expressions(), *by_hand()]
     texts = [functions(program, bounds=at % 2 == 1) for at, program in enumerate(programs)]
     texts += map(workspace_function, programs)
     code = "\n\n".join([*texts, *other_ways(programs)])
     preambles = dict.fromkeys(program.preamble for program in programs)
     (folder / "microkernels.h").write_text("\n".join(["#pragma GCC system_header", *preambles]))
-    path, helpers = folder / "nests.c", used_helpers(code)
+    helpers = used_helpers(code)
     parts = [TOP, definitions(helpers + code), BOUNDS, PTHREADS, '#include "microkernels.h"', helpers, code]
-    path.write_text("\n\n".join(parts) + "\n")
-    return path
+    (folder / "nests.c").write_text("\n\n".join(parts) + "\n")
 
 
 @pytest.mark.parametrize("openmp", [True, False], ids=["openmp", "debug"])

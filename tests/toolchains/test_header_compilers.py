@@ -99,7 +99,7 @@ def test_two_headers_in_one_file(toolchain: Toolchain, tmp_path: Path) -> None:
 
 def test_c_and_cpp_files_share_one_implementation(tmp_path: Path) -> None:
     header(tmp_path, matmul)
-    kernels = build(GCC, implementation("matmul"), tmp_path, "-O2", "-std=c99", "-c", name="kernels")
+    kernels = build(GCC, implementation("matmul"), tmp_path, *quick(GCC), "-std=c99", "-c", name="kernels")
     caller = build(CLANGXX, program(CLIMB, "openmp"), tmp_path, "-O1", "-c", name="caller")
     succeed(["g++", caller, kernels, "-o", tmp_path / "both", "-lm"])
     assert ", 0 failures" in run(GCC, tmp_path / "both")
