@@ -23,12 +23,18 @@ from codegen.style import Line
 MANY = 8
 """The least number of vectors in a loop that begins so: the iterations before take as long as a few of them."""
 
+NEAR = (1, 2)
+"""The elements from one iteration's to the next one's: those between are written, too, such as imaginary parts."""
+
 SHORT = 16
 """Bytes: NumPy aligns arrays for vectors of this length."""
 
 
-def written_along(body: Node, program: Program, loop: str) -> Element | None:
-    """The first element of an argument that a loop's body writes from element to element; None if there is none."""
+def written_along(body: Node, program: Program, loop: str) -> tuple[Element, int] | None:
+    """The first element of an argument that a loop's body writes, and the elements to the next iteration's, one or two.
+
+    None if there is none.
+    """
     buffers = {buffer.name: buffer for buffer in program.buffers}
     for use in uses(body):
         assign = program.statements[use.statement].body
@@ -36,8 +42,9 @@ def written_along(body: Node, program: Program, loop: str) -> Element | None:
             continue
         element = printer_of(use, program).at(assign.target)
         steps = zip(element.indices, strides(buffers[element.array]), strict=True)
-        if sum((stride * index.coefficient(loop) for index, stride in steps), Linear()).number == 1:
-            return element
+        apart = sum((stride * index.coefficient(loop) for index, stride in steps), Linear()).number
+        if apart in NEAR:
+            return element, apart
     return None
 
 
@@ -46,10 +53,11 @@ def cut(loop: For, program: Program, printer: StatementPrinter, taken: frozenset
 
     None if the loop has few iterations, or vectors are short.
     """
-    place, bytes = written_along(loop.body, program, loop.variable), program.isa.vector_bytes
-    if place is None or loop.end is None or loop.step != 1 or bytes <= SHORT:
+    found, bytes = written_along(loop.body, program, loop.variable), program.isa.vector_bytes
+    if found is None or loop.end is None or loop.step != 1 or bytes <= SHORT:
         return None
-    size, trips = printer.buffers[place.array].dtype.size, (loop.end - loop.start).number
+    place, apart = found
+    size, trips = printer.buffers[place.array].dtype.size * apart, (loop.end - loop.start).number
     few = MANY * bytes // size
     if trips is not None and trips < few:
         return None

@@ -35,7 +35,14 @@ def reads_ahead(x: u8[N + 2], y: u8[N + 2]):
         x[i] = y[i + 1]
 
 
-NESTS = [inside, rows, reads_ahead]
+@poly.nest
+def complex_numbers(x: f32[N, 2], y: f32[N, 2]):
+    for i in range(N):
+        y[i, 0] = x[i, 0] - x[i, 1]
+        y[i, 1] += x[i, 0] + x[i, 1]
+
+
+NESTS = [inside, rows, reads_ahead, complex_numbers]
 TARGETS = [f"c:{name}" for name in ("avx512", "avx2", "portable") if ISAS[name].runs_here()]
 KERNELS = {(nest.name, target): poly.compile(nest, target=target, threads=1) for nest in NESTS for target in TARGETS}
 AROUND = 3
@@ -72,6 +79,12 @@ def test_results_are_those_of_the_loops(nest: poly.Function, n: int, starts: tup
         for (got, whole), wanted in zip(own, expected, strict=True):
             np.testing.assert_array_equal(got, wanted)
             assert not whole[:AROUND].any() and not whole[-AROUND:].any()
+
+
+def test_pairs_have_lanes_from_whole_vectors_on() -> None:
+    kernel = KERNELS["complex_numbers", TARGETS[0]]
+    assert "# vectorize" in str(kernel.schedule)
+    assert ("_whole" in kernel.source) == (not TARGETS[0].endswith("portable"))
 
 
 @pytest.mark.parametrize("target", TARGETS)

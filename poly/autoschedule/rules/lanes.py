@@ -6,6 +6,7 @@ for i:                                for i:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 
 from poly.analysis.legality import lane_conflict, race
@@ -14,6 +15,7 @@ from poly.autoschedule.rules.form import Form
 from poly.autoschedule.rules.shapes import innermost
 from poly.autoschedule.spaces.space import Knob, Values
 from poly.ir.instances import coordinates
+from poly.ir.layout import step
 from poly.ir.nest import Nest
 from poly.ir.paths import paths
 from poly.ir.strides import (
@@ -65,8 +67,8 @@ def unrolled(form: Form) -> Form | None:
 def vectorized(schedule: Schedule) -> Schedule:
     """The schedule with every innermost loop vectorised that goes from element to element, where that is legal.
 
-    A loop that reduces may go backwards in some accesses, or by more if it takes all elements. For other loops that do,
-    the choice is left to the C compiler, which may not reorder a reduction.
+    A loop may go forward by two elements, or backwards or by more if it reduces, if it takes all elements. For other
+    loops that do, the choice is left to the C compiler, which may not reorder a reduction.
     """
     schedule = _around_short(_forward(_parted(schedule)))
     nest, tree = schedule.nest, schedule.tree
@@ -170,11 +172,23 @@ def unpaid(schedule: Schedule, band: Band) -> str | None:
     nest, moved = schedule.nest, _moved(schedule, band, 1)
     if moved is None:
         return "with its iterations, not exactly one index of each statement grows by one"
-    if is_dense(nest, moved) and race(nest, schedule.tree, band.name) is not None:
+    if is_dense(nest, moved) and (race(nest, schedule.tree, band.name) is not None or _pairs(nest, moved)):
         return None
     strided = ((first_strided(nest, nest.statement(name), at), name) for name, at in moved.items())
     access, name = next((access, name) for access, name in strided if access is not None)
     return f"{access} in {name} does not go from element to element"
+
+
+def _pairs(nest: Nest, moved: Mapping[str, str]) -> bool:
+    """Whether each access goes forward by one element or two, as real and imaginary parts do, or stays at one."""
+    every = ((nest.statement(name), at) for name, at in moved.items())
+    steps = (
+        step(nest.array(access.array), access, at).number
+        for statement, at in every
+        for access in accesses(statement)
+        if any(at in index.names for index in access.indices)
+    )
+    return all(apart in (1, 2) for apart in steps)
 
 
 def _forward(schedule: Schedule) -> Schedule:
