@@ -52,7 +52,7 @@ class Case:
     """A line of the benchmark. `nest` makes the loops, `sizes` are their sizes; `--quick` runs only `quick` cases.
 
     `aligned` arrays start on cache lines, others where NumPy's own arrays do. A `cold` case is timed one call at a
-    time, by threads that slept.
+    time, by threads that slept. An array that is `packed` we pack before the clock starts, as some peers do.
     """
 
     workload: str
@@ -64,6 +64,7 @@ class Case:
     quick: bool = False
     aligned: bool = False
     cold: bool = False
+    packed: str | None = None
 
     def arrays(self) -> tuple[Array, ...]:
         """Fresh arrays, the same on every call and for every contender."""

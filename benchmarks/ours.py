@@ -41,6 +41,9 @@ class Poly:
                 start = perf_counter()
                 kernel = poly.compile(nest, sizes=sizes, target=self.target, threads=threads, records=self.records)
                 assert isinstance(kernel, poly.Kernel), "a C target makes kernels in C"
+                result = arrays[case.problem.written[0]]
+                if case.packed is not None:
+                    kernel, arrays = _packed(kernel, case.packed, arrays)
                 kernel.build()
                 building = perf_counter() - start
             arguments = kernel.arguments(*(a if a.ndim else a.item() for a in arrays), threads=threads)
@@ -49,9 +52,9 @@ class Poly:
         workspace = kernel.workspace_bytes
         record = kernel.record
         schedule = "default schedule" if record is None else f"tuned schedule, {record}"
-        config = f"{schedule}, target {self.target}, workspace {workspace} bytes"
+        before = f", {case.packed} packed before the clock starts" if case.packed else ""
+        config = f"{schedule}, target {self.target}, workspace {workspace} bytes{before}"
         tuned = None if record is None else Tuned(record.trials, record.tuning_seconds)
-        result = arrays[case.problem.written[0]]
         timed = CFunction.of(kernel.function, arguments, kernel).timed()
         return Contender(
             NAME,
@@ -63,6 +66,12 @@ class Poly:
             workspace=workspace,
             tuned=tuned,
         )
+
+
+def _packed(kernel: poly.Kernel, array: str, arrays: tuple[Array, ...]) -> tuple[poly.Kernel, tuple[Array, ...]]:
+    """The kernel with an array packed, and the arrays that its calls still take."""
+    at = [argument.name for argument in kernel.nest.arguments].index(array)
+    return kernel.prepack(array, arrays[at]), arrays[:at] + arrays[at + 1 :]
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from codegen.macros import WRAPS
 from codegen.promotion import limits
-from microkernels.dtypes import DTYPES, DType, i32
+from microkernels.dtypes import DTYPES, DType, f16, f32, i32
 
 OPERATIONS = {"+": "add", "-": "sub", "*": "mul"}
 """The functions that replace operators."""
@@ -27,9 +27,23 @@ def functions() -> dict[str, str]:
         if dtype.is_float:
             arguments = f"int test, {c} a, {c} b"
             result[f"choose_{name}"] = f"static inline {c} choose_{name}({arguments}) {{ return test ? a : b; }}"
+            result |= {} if dtype.is_stored or dtype == f16 else _of_divisors(dtype)
         else:
             result |= _of_integers(dtype)
     return {**result, **stored_floats()}
+
+
+def _of_divisors(dtype: DType) -> dict[str, str]:
+    """The functions of `codegen.division`; the product is right if its rest is 0, or NaN as that of infinity."""
+    c, name, end = dtype.c_name, dtype.name, "f" * (dtype == f32)
+    return {
+        f"is_divisor_{name}": f"static inline int is_divisor_{name}({c} b)\n{{\n    const {c} size = fabs{end}(b);\n"
+        f"    return size >= 1.0{end} && size <= 1152921504606846976.0{end};\n}}",
+        f"quotient_{name}": f"static inline {c} quotient_{name}({c} a, {c} b, {c} over)\n{{\n"
+        f"    const {c} q = a * over, rest = __builtin_fma{end}(-q, b, a);\n"
+        f"    const {c} better = __builtin_fma{end}(rest, over, q);\n"
+        f"    return __builtin_islessgreater(rest, 0.0{end}) ? better : q;\n}}",
+    }
 
 
 def stored_floats() -> dict[str, str]:

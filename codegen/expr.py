@@ -11,14 +11,15 @@ from codegen.integer import PYTHON, Int, lookups
 from microkernels.dtypes import DType
 
 FUNCTIONS = {
-    "exp": 1, "log": 1, "sqrt": 1, "tanh": 1, "erf": 1, "sin": 1, "cos": 1, "floor": 1, "ceil": 1, "abs": 1,
-    "pow": 2, "min": 2, "max": 2,
+    "exp": 1, "exp2": 1, "expm1": 1, "log": 1, "log2": 1, "log10": 1, "log1p": 1, "sqrt": 1, "sinh": 1, "cosh": 1,
+    "tanh": 1, "erf": 1, "sin": 1, "cos": 1, "tan": 1, "atan": 1, "floor": 1, "ceil": 1, "abs": 1, "pow": 2,
+    "min": 2, "max": 2,
 }  # fmt: skip
 """The functions that a body may call, with their number of arguments (`min`, `max`: nested for more)."""
 CHOOSING = frozenset({"abs", "min", "max"})
 """The functions whose result has the type of their arguments also for integers."""
 
-PERIODIC = frozenset({"sin", "cos"})
+PERIODIC = frozenset({"sin", "cos", "tan"})
 """The functions whose argument is first reduced to a part of a period, which takes much longer for large numbers."""
 
 

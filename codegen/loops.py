@@ -19,6 +19,7 @@ from codegen.ahead import may_read_first, read_ahead
 from codegen.aligned import cut
 from codegen.bounds import checks
 from codegen.declarations import touched
+from codegen.division import Reciprocals, divisors
 from codegen.expr import Load, loads
 from codegen.instruction_text import line
 from codegen.instructions import Barrier, Call, Let, Table, Write
@@ -87,7 +88,9 @@ class LoopScope:
     known: frozenset[Int | Test] = frozenset()
     """The facts that follow from the conditions around."""
     near: bool = False
-    """Whether sin and cos take near numbers here: see `codegen.near`."""
+    """Whether sin, cos and tan take near numbers here: see `codegen.near`."""
+    over: Mapping[Element, tuple[str, str]] | None = None
+    """In a loop for which this is chosen: the variables of divisors and their reciprocals (see `codegen.division`)."""
     shares: int = 1
     """On an OpenCL device: the number of work-items that share the loops around."""
 
@@ -150,7 +153,7 @@ class Writer:
             case If():
                 return [self._if(node, scope)]
             case Block():
-                return [line for child in node.nodes for line in self.write(child, scope)]
+                return self._block(node, scope)
             case Comment():
                 return self.write(node.body, scope)
             case Declare():
@@ -161,6 +164,17 @@ class Writer:
 
     def _once(self, loop: Once, scope: LoopScope) -> list[cgen.Generable]:
         return self.write(loop.body, scope.inside(loop))
+
+    def _block(self, node: Block, scope: LoopScope) -> list[cgen.Generable]:
+        """The nodes one after the other, in braces of their own those that declare the same variables."""
+        parts = list(in_sequence(node))
+        names = [name for part in parts if isinstance(part, Declare) for name in part.buffers]
+        again = {name for name in names if names.count(name) > 1}
+        lines: list[cgen.Generable] = []
+        for part in parts:
+            apart = isinstance(part, Declare) and not again.isdisjoint(part.buffers)
+            lines += [block(self.write(part, scope))] if apart else self.write(part, scope)
+        return lines
 
     def _declare(self, node: Declare, scope: LoopScope) -> list[cgen.Generable]:
         """The body, with variables that are declared where they are first assigned, or at its start."""
@@ -222,7 +236,7 @@ class Writer:
         return angles(loop.body, self.program) if split else ()
 
     def _near(self, loop: For, end: Int, far: tuple[Angle, ...], scope: LoopScope) -> list[cgen.Generable]:
-        """The loop in chunks: in vectors where sin and cos take near numbers, one iteration at a time elsewhere."""
+        """The loop in chunks: in vectors where sin, cos and tan take near numbers, else one by one."""
 
         def vectors(part: For, taken: frozenset[str]) -> list[cgen.Generable]:
             return self._loop(part, replace(scope, near=True, taken=taken))
@@ -278,6 +292,9 @@ class Writer:
 
     def _plain_vectors(self, loop: For, scope: LoopScope) -> list[cgen.Generable]:
         """The loop for the compiler to vectorise, behind loads of elements that stay as they are in it."""
+        by = divisors(loop, self.program) if self.tiles and scope.over is None else ()
+        if by:
+            return self._divided(loop, by, scope)
         read = kept_by_order(loop.body, self.program, loop.variable)
         held = hoisted(read, StatementPrinter(self._buffers, self._sizes), scope.taken)
         inner = replace(scope, held={**scope.held, **held.names}, taken=scope.taken.union(held.names.values()))
@@ -306,6 +323,16 @@ class Writer:
         read = hoisted(ahead, StatementPrinter(self._buffers, self._sizes), scope.taken)
         inner = replace(scope, held={**scope.held, **read.names}, taken=scope.taken.union(read.names.values()))
         return self._marked(loop, scope, [*read.lines, *self.write(loop.body, inner)])
+
+    def _divided(self, loop: For, by: tuple[Element, ...], scope: LoopScope) -> list[cgen.Generable]:
+        """The loop with products in place of quotients, if the divisors allow that."""
+        printer = StatementPrinter(self._buffers, self._sizes, scope.held)
+        made = Reciprocals.of(by, printer, scope.taken)
+        taken = scope.taken | made.variables
+        forms = (self._plain_vectors(loop, replace(scope, over=over, taken=taken)) for over in (made.names, {}))
+        entered = scope.unknown([loop.entered])
+        whole = made.chosen(*forms)
+        return [branch(conjunction(entered), [whole]) if entered else whole]
 
     def _vectorized(self, loop: For, found: tuple[LaneReduction, ...], scope: LoopScope) -> list[cgen.Generable]:
         """The loop in vector lanes; its reductions accumulate in variables, which update the elements after it."""
@@ -417,7 +444,7 @@ class Writer:
         statement = self.program.statements[run.statement]
         if isinstance(statement.body, Instructions):
             return instructed(statement.iterators, run.values, statement.body, scope.taken, self.bounds)
-        printer = StatementPrinter(self._buffers, self._values(run), scope.held, scope.near)
+        printer = StatementPrinter(self._buffers, self._values(run), scope.held, scope.near, scope.over or {})
         asserted = checks(statement.body, self.program, printer) if self.bounds else []
         if run.statement in scope.instead:
             return [*asserted, *scope.instead[run.statement](printer, statement.body)]

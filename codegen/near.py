@@ -1,4 +1,4 @@
-"""Which of a loop's iterations take sin or cos of far numbers: those of near ones run in vectors.
+"""Which of a loop's iterations take sin, cos or tan of far numbers: those of near ones run in vectors.
 
                                               for (i_first…)  // a chunk at a time
                                                 for (i…) far |= far_f32(x[i]);
@@ -42,7 +42,7 @@ class Angle:
 
 
 def angles(body: Node, program: Program) -> tuple[Angle, ...]:
-    """What sin and cos take in an iteration of a loop, known before it runs; none if some of it is not known then.
+    """What sin, cos and tan take in an iteration of a loop, known before it runs; none if some of it is not known then.
 
     It is unknown in a loop inside or below a condition, and if it depends on elements that the iteration writes before.
     Scalars that only the iteration has are replaced by the expressions that they are assigned.
@@ -72,7 +72,7 @@ def angles(body: Node, program: Program) -> tuple[Angle, ...]:
 
 
 def calls_library(body: Node, program: Program, near: bool) -> bool:
-    """Whether iterations call functions of C, for which compilers have no vectors; `near` if sin and cos are not."""
+    """Whether iterations call C's functions, for which compilers have no vectors; if `near`, not sin, cos and tan."""
     by_library = {"pow"} if powers.functions(program.isa) is powers.OF_LIBRARY else frozenset[str]()
     scalar = by_library if near else by_library | PERIODIC
     assigns = [program.statements[use.statement].body for use in uses(body)]
@@ -81,7 +81,7 @@ def calls_library(body: Node, program: Program, near: bool) -> bool:
 
 
 def _taken(expr: Expr, printer: StatementPrinter) -> Iterator[tuple[Expr, DType]]:
-    """The arguments of sin and cos, and the types in which they are computed."""
+    """The arguments of sin, cos and tan, and the types in which they are computed."""
     for node in walk(expr):
         if isinstance(node, FunctionCall) and node.function in PERIODIC:
             own = printer.type_of(node)

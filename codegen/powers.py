@@ -118,7 +118,7 @@ POW_F64 = f"""{IN_LANES} double pow_f64(double x, double y)
     const uint64_t sum = bits_of_f64(power * 1.4426950408889634 + 6755399441055744.0) + 2046, halved = sum >> 1;
     const double n = of_bits_f64(sum) - 6755399441057790.0;
     const double r = (power - n * 0.693147180559663) + (low - n * 2.8235290563031577e-13);
-    const double value = power_f64(r) * of_bits_f64(halved << 52) * of_bits_f64((sum - halved) << 52);
+    const double value = power_f64(r, of_bits_f64(halved << 52)) * of_bits_f64((sum - halved) << 52);
     const double near = of_bits_f64(bits_of_f64(times * 0.5 + 4503599627370496.0)) - 4503599627370496.0;
     const double over_even = times - 2.0 * near; /* what |y| has beyond an even integer, if it is small */
     const int even = (times >= 9007199254740992.0) | (over_even == 0.0);

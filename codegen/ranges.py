@@ -130,7 +130,7 @@ class Ranges:
         made: Int = Linear((), value.constant)
         for atom, factor in value.terms:
             made = made + self._simpler(atom) * factor
-        return _joined(self._turned(made))
+        return rejoined(self._turned(made))
 
     def _simpler(self, atom: Atom) -> Int:
         if isinstance(atom, str):
@@ -242,7 +242,7 @@ def _undivided_gap(gap: Int) -> Int:
     return gap
 
 
-def _joined(value: Int) -> Int:
+def rejoined(value: Int) -> Int:
     """A quotient and its remainder joined to the dividend: `i` for `7*(i/7) + i % 7`."""
     factors = dict(value.terms)
     for atom, factor in value.terms:
@@ -253,7 +253,7 @@ def _joined(value: Int) -> Int:
         for quotient_ in (Op(name, atom.args) for name in names):
             if factors.get(quotient_) == factor * divisor.constant:
                 rest = value - Linear(((atom, factor), (quotient_, factor * divisor.constant)))
-                return _joined(rest + dividend * factor)
+                return rejoined(rest + dividend * factor)
     return value
 
 

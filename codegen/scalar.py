@@ -45,6 +45,7 @@ from codegen.integer import Int, Linear, Lookup, in_c, map_lookups, primary, pro
 from codegen.names import c_name
 from codegen.program import Assign, Buffer
 from codegen.promotion import Type, Weak, bound, fits, integer, join, limits, type_of
+from codegen.ranges import rejoined
 from microkernels.dtypes import DType, f16, f32, f64, i32, i64
 
 CHOICE, SUM, PRODUCT, SIGN, PRIMARY = 0, 1, 2, 3, 4
@@ -81,7 +82,9 @@ class StatementPrinter:
     values: Mapping[str, Int]
     held: Mapping[Element, str] = field(default_factory=dict)
     near: bool = False
-    """Whether sin and cos take near numbers: see `codegen.near`."""
+    """Whether sin, cos and tan take near numbers: see `codegen.near`."""
+    over: Mapping[Element, tuple[str, str]] = field(default_factory=dict)
+    """The variables that hold divisors and their reciprocals: see `codegen.division`."""
 
     def assign(self, statement: Assign) -> str:
         """`A[i] += …;`"""
@@ -167,14 +170,21 @@ class StatementPrinter:
 
     def offset(self, element: Element) -> str:
         """The offset of an element in its array: `i*N + j`."""
-        steps = zip(element.indices, strides(self.buffers[element.array]), strict=True)
-        parts = [_scaled(index, stride) for index, stride in steps]
+        parts = [_scaled(index, stride) for index, stride in self._places(element)]
         return " + ".join(part for part in parts if part != "0").replace("+ -", "- ") or "0"
 
     def offset_names(self, element: Element) -> frozenset[str]:
         """The names in an element's offset."""
-        steps = zip(element.indices, strides(self.buffers[element.array]), strict=True)
-        return frozenset().union(*(_scaled_names(index, stride) for index, stride in steps))
+        return frozenset().union(*(_scaled_names(index, stride) for index, stride in self._places(element)))
+
+    def _places(self, element: Element) -> list[tuple[Int, Int]]:
+        """The indices and their strides; the quotient and the remainder of a flattened loop are one index."""
+        found: list[tuple[Int, Int]] = []
+        for index, stride in zip(element.indices, strides(self.buffers[element.array]), strict=True):
+            found.append((index, stride))
+            if len(found) > 1 and (one := _one_index(*found[-2:])) is not None:
+                found[-2:] = [(one, stride)]
+        return found
 
     def element_names(self, element: Element) -> frozenset[str]:
         """The names in an element's text."""
@@ -298,6 +308,9 @@ class StatementPrinter:
 
     def _binary(self, op: str, left: Expr, right: Expr, dtype: DType) -> Typed:
         level = PRODUCT if op in "*/" else SUM
+        known = self.over.get(self.at(right)) if op == "/" and isinstance(right, Load) else None
+        if known and self.type_of(right) == dtype:
+            return Typed(f"quotient_{dtype.name}({', '.join((self.value(left, dtype), *known))})", PRIMARY, dtype)
         first, second = self.print(left, dtype), self.print(right, dtype)
         joined = _joined(first.dtype, second.dtype)
         if dtype.is_float and not (joined.is_float and joined.size >= dtype.size):
@@ -373,6 +386,16 @@ def strides(buffer: Buffer) -> tuple[Int, ...]:
         return tuple(Linear.of(int(s)) if s.isdigit() else Linear.name(c_name(s)) for s in buffer.strides)
     shape = tuple(map(in_c, buffer.shape))
     return tuple(product(shape[dimension + 1 :]) for dimension in range(len(shape)))
+
+
+def _one_index(outer: tuple[Int, Int], inner: tuple[Int, Int]) -> Int | None:
+    """The index that counts the elements of two dimensions: `i` for `[i/7, i % 7]` of rows of seven elements."""
+    (first, apart), (second, stride) = outer, inner
+    if not apart.number or not stride.number or apart.number % stride.number:
+        return None
+    both = first * (apart.number // stride.number) + second
+    joined = rejoined(both)
+    return None if joined == both else joined
 
 
 def _scaled(index: Int, stride: Int) -> str:

@@ -1,6 +1,7 @@
-"""sin and cos as C functions: C's library has those of all numbers, and compilers vectorise those of near ones.
+"""sin, cos and tan as C functions: C's library has those of all numbers, and compilers vectorise those of near ones.
 
-`near_sin` and `near_cos` take numbers below FAR; errors are below 1.5 (f32) and 1.1 (f64) units in the last place.
+`near_sin`, `near_cos` and `near_tan` take numbers below FAR; errors are below 1.5 (f32) and 1.1 (f64) units in the last
+place, those of near_tan below 1.5.
 They subtract from x the nearest multiple of pi/2 (Cody and Waite, Software Manual for the Elementary Functions, 1980),
 whose first parts have so few bits that their products with the multiple's number are exact. What is left, r, needs two
 numbers in f64, where x may be almost a multiple; f32 is computed in f64 until then. sin r is r + r z s(z) and cos r is
@@ -12,7 +13,6 @@ Larger numbers need some hundred digits of pi, which no vector should wait for: 
 
 from __future__ import annotations
 
-from codegen.expr import PERIODIC
 from codegen.macros import IN_LANES
 from codegen.polynomials import horner
 from microkernels.dtypes import DType, f32, f64
@@ -49,8 +49,13 @@ COSINE = {
 
 def functions() -> dict[str, str]:
     """The C functions by name."""
-    near = {f"near_{name}_{k.name}": _near(name, k) for k in (f32, f64) for name in sorted(PERIODIC)}
+    near = {f"near_{name}_{k.name}": _near(name, k) for k in (f32, f64) for name in ("sin", "cos")}
+    near |= {"near_tan_f32": _near_tan_f32(), "near_tan_f64": _near_tan_f64()}
     return near | {f"far_{k.name}": _far(k) for k in (f32, f64)}
+
+
+def _polynomials(dtype: DType, end: str) -> list[str]:
+    return [horner([repr(a) + end for a in found[dtype]]) for found in (SINE, COSINE)]
 
 
 def _far(dtype: DType) -> str:
@@ -66,9 +71,9 @@ def _near(name: str, dtype: DType) -> str:
     """
     c, bits = dtype.c_name, f"uint{8 * dtype.size}_t"
     of, back, top = f"bits_of_{dtype.name}", f"of_bits_{dtype.name}", 8 * dtype.size - 1
-    is_sine = name == "sin"
-    sign = f"    const {bits} sign = {of}(x) & (({bits})1 << {top});\n" * is_sine
-    size, added = (f"{back}({of}(x) ^ sign)", 4) if is_sine else ("x", 1)
+    is_odd = name == "sin"
+    sign = f"    const {bits} sign = {of}(x) & (({bits})1 << {top});\n" * is_odd
+    size, added = (f"{back}({of}(x) ^ sign)", 4) if is_odd else ("x", 1)
     return f"""{IN_LANES} {c} near_{name}_{dtype.name}({c} x)
 {{
 {sign}    const double size = {size};
@@ -77,19 +82,64 @@ def _near(name: str, dtype: DType) -> str:
 {_rest(dtype)}
     const {bits} number = {"(uint32_t)" * (dtype == f32)}sum, swap = 0 - (number & 1);
     const {bits} chosen = ({of}(sine) & ~swap) | ({of}(cosine) & swap);
-    return {back}(chosen{" ^ sign" * is_sine} ^ ((number & 2) << {top - 1}));
+    return {back}(chosen{" ^ sign" * is_odd} ^ ((number & 2) << {top - 1}));
 }}"""
 
 
 def _rest(dtype: DType) -> str:
     """Lines that compute what is left after the multiples of pi/2, and its sine and cosine."""
     first, second, third = QUARTERS
-    s, c = (horner([repr(a) + "f" * (dtype == f32) for a in found[dtype]]) for found in (SINE, COSINE))
+    s, c = _polynomials(dtype, "f" * (dtype == f32))
     if dtype == f32:
         return f"""    const float r = (float)((size - n * {first!r}) - n * {second + third!r}), z = r * r;
     const float sine = r + r * z * ({s}), cosine = 1.0f + z * (z * ({c}) - 0.5f);"""
     return f"""    const double a = size - n * {first!r}, b = a - n * {second!r};
     const double low = ((a - b) - n * {second!r}) - n * {third!r}, r = b + low, tail = (b - r) + low;
     const double z = r * r, half = 0.5 * z, w = 1.0 - half;
-    const double sine = r + (r * z * ({s}) + tail * w);
-    const double cosine = w + (((1.0 - w) - half) + (z * z * ({c}) - r * tail));"""
+    const double t = r * z * ({s}) + tail * w, u = ((1.0 - w) - half) + (z * z * ({c}) - r * tail);
+    const double sine = r + t, cosine = w + u;"""
+
+
+def _near_tan(dtype: DType, lines: str, result: str) -> str:
+    """The quotient of sine and cosine, or in every other quarter that of minus cosine and sine."""
+    c, bits, top = dtype.c_name, f"uint{8 * dtype.size}_t", 8 * dtype.size - 1
+    return f"""{IN_LANES} {c} near_tan_{dtype.name}({c} x)
+{{
+    const {bits} sign = bits_of_{dtype.name}(x) & (({bits})1 << {top});
+    const double size = of_bits_{dtype.name}(bits_of_{dtype.name}(x) ^ sign);
+    const uint64_t sum = bits_of_f64(size * 0.6366197723675814 + 6755399441055744.0) + 4;
+    const double n = of_bits_f64(sum) - 6755399441055748.0;
+    const uint64_t swap = 0 - (sum & 1);
+{lines}
+    return of_bits_{dtype.name}(bits_of_{dtype.name}({result}) ^ sign ^ ({"(uint32_t)" * (dtype == f32)}swap << {top}));
+}}"""
+
+
+def _chosen(name: str, plain: str, swapped: str) -> str:
+    return f"{name} = of_bits_f64((bits_of_f64({plain}) & ~swap) | (bits_of_f64({swapped}) & swap))"
+
+
+def _near_tan_f32() -> str:
+    """In f64, as the quotient has the errors of both."""
+    s, c = _polynomials(f32, "")
+    return _near_tan(
+        f32,
+        f"""    const double r = (size - n * {QUARTERS[0]!r}) - n * {QUARTERS[1] + QUARTERS[2]!r}, z = r * r;
+    const double sine = r + r * z * ({s}), cosine = 1.0 + z * (z * ({c}) - 0.5);
+    const double {_chosen("above", "sine", "cosine")};
+    const double {_chosen("below", "cosine", "sine")};""",
+        "(float)(above / below)",
+    )
+
+
+def _near_tan_f64() -> str:
+    """Sine and cosine are sums of two numbers, so that the quotient is corrected by what these have lost."""
+    return _near_tan(
+        f64,
+        f"""{_rest(f64)}
+    const double {_chosen("above", "sine", "cosine")}, {_chosen("below", "cosine", "sine")};
+    const double {_chosen("more_above", "(r - sine) + t", "(w - cosine) + u")};
+    const double {_chosen("more_below", "(w - cosine) + u", "(r - sine) + t")};
+    const double whole = above / below;""",
+        "whole + (more_above - whole * more_below) / below",
+    )

@@ -67,7 +67,7 @@ def product(size: int, dtype: DType) -> Case:
 
 def convolution(dtype: DType) -> Case:
     """A layer of ResNet-50, channels last: 3x3, 128 channels, 28x28."""
-    problem = Convolution(128, 128, 28, 3, 1, 1, "NHWC")
+    problem = Convolution(128, 128, 28, 3, 1, 1, "NHWC", zeros=True)
     return Case("conv2d", "28² 3x3", dtype, problem, partial(nests.make, "conv2d_nhwc_1", dtype), problem.sizes)
 
 

@@ -41,9 +41,9 @@ def calls(here: Stage, problem: Problem, dtype: DType, given: Given) -> Enqueue 
         case ContractionProblem(first="ik", second="k", output="i"):
             extents = dict(problem.extents)
             return _vector(here, dtype, NO_TRANSPOSE, (extents["i"], extents["k"]), given)
-        case Convolution(layout="NCHW"):
+        case Convolution(layout="NCHW") if problem.is_textbook:
             return _convolution(here, problem, dtype, given)
-        case Convolution(layout="NHWC", r=1, stride=1):
+        case Convolution(layout="NHWC", r=1, stride=1) if problem.is_textbook:
             return _product(here, Matmul(problem.out**2, problem.k, problem.c), dtype, given)
     return None
 

@@ -7,12 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from benchmarks.arrays import Array
 from benchmarks.case import Case, Problem
 from benchmarks.contender import Contender, NotInstalled
-from benchmarks.peers.torch_peer import image_tensor, layout
+from benchmarks.peers import convolutions
 from benchmarks.peers.torch_peer import loaded as torch_loaded
 from benchmarks.problems.contraction import ContractionProblem
 from benchmarks.problems.convolution import Convolution
@@ -82,19 +80,9 @@ def work(torch: Any, problem: Problem, arrays: tuple[Array, ...], device: str) -
             contract = functools.partial(torch.einsum, problem.subscripts, first, second)
             return contract, lambda: (output + contract()).cpu().numpy()
         case Convolution():
-            image = image_tensor(torch, problem, arrays).to(device)
-            weights = torch.from_numpy(problem.channel_first(arrays)[1])
-            weights = weights.contiguous(memory_format=layout(torch, problem)).to(device)
-            convolve = functools.partial(
-                torch.nn.functional.conv2d, image, weights, stride=problem.stride, padding=problem.pad
-            )
-            return convolve, lambda: _added(problem, arrays[2], convolve().cpu().numpy())
+            convolve = convolutions.by_torch(torch, problem, arrays, device)
+            return convolve, convolutions.result(problem, arrays, convolve)
         case Softmax():
             x = torch.from_numpy(arrays[0]).to(device)
             return lambda: torch.softmax(x, 1), lambda: torch.softmax(x, 1).cpu().numpy()
     return None
-
-
-def _added(problem: Convolution, before: Array, output: Array) -> Array:
-    """The result of the loops, which add to the output where PyTorch assigns it."""
-    return np.add(before, output if problem.layout == "NCHW" else output.transpose(0, 2, 3, 1))

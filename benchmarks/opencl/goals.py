@@ -81,7 +81,7 @@ def product(size: int) -> Case:
 
 def layer(number: str) -> Case:
     """A layer of ResNet-50, channels last."""
-    problem = Convolution(*RESNET[number], layout="NHWC")
+    problem = Convolution(*RESNET[number], layout="NHWC", zeros=True)
     nest = partial(nests.make, f"conv2d_nhwc_{problem.stride}", f32)
     return Case("conv2d", number, f32, problem, nest, problem.sizes)
 

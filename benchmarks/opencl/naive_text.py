@@ -102,7 +102,7 @@ def text(problem: Problem) -> NaiveProgram | None:
     match problem:
         case Matmul():
             return _matmul(problem)
-        case Convolution():
+        case Convolution() if problem.is_textbook:
             return _convolution(problem)
         case ContractionProblem():
             return _contraction(problem)

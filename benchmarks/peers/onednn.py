@@ -7,11 +7,10 @@ import functools
 from benchmarks.arrays import Array
 from benchmarks.case import Problem
 from benchmarks.contender import Contender, NotInstalled
-from benchmarks.peers import layers
+from benchmarks.peers import convolutions
 from benchmarks.peers.package import Packaged
-from benchmarks.peers.torch_peer import PACKAGE, convolution_result, found, image_tensor, loaded, onednn_kernels
+from benchmarks.peers.torch_peer import PACKAGE, found, loaded, onednn_kernels
 from benchmarks.problems.convolution import Convolution
-from benchmarks.problems.layer import Layer
 from benchmarks.problems.matmul import Matmul
 from poly.timing.benchmark import python_timed
 
@@ -44,20 +43,9 @@ class OneDnn(Packaged):
                 config = f"{CONFIG}, {onednn_kernels(linear)}"
                 return Contender(self.name, version, config, run, lambda: (c + linear()).numpy(), False)
             case Convolution():
-                image = image_tensor(torch, problem, arrays)
-                weights = torch.from_numpy(problem.channel_first(arrays)[1]).contiguous()
-                geometry = ([problem.pad] * 2, [problem.stride] * 2, [1, 1], 1)
-                packed = torch._C._nn.mkldnn_reorder_conv2d_weight(weights.to_mkldnn(), *geometry, list(image.shape))
-                convolve = functools.partial(
-                    torch.ops.mkldnn._convolution_pointwise, image, packed, None, *geometry, "none", [], ""
-                )
-                result = convolution_result(problem, arrays, convolve)
-                config = f"{CONFIG}, {onednn_kernels(convolve)}"
-                return Contender(self.name, version, config, python_timed(convolve), result, False)
-            case Layer():
-                layer = layers.by_onednn(torch, problem, arrays)
-                if layer is not None:
-                    config = f"{CONFIG}, {onednn_kernels(layer)}"
-                    added = layers.result(problem, arrays, layer)
-                    return Contender(self.name, version, config, python_timed(layer), added, False)
+                convolve = convolutions.by_onednn(torch, problem, arrays)
+                if convolve is not None:
+                    config = f"{CONFIG}, {onednn_kernels(convolve)}"
+                    result = convolutions.result(problem, arrays, convolve)
+                    return Contender(self.name, version, config, python_timed(convolve), result, False)
         return None

@@ -8,18 +8,15 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
 
-import numpy as np
-
 from benchmarks.arrays import Array
 from benchmarks.case import Problem
 from benchmarks.contender import Contender, NotInstalled
-from benchmarks.peers import layers
+from benchmarks.peers import convolutions
 from benchmarks.peers.package import Package, Packaged
 from benchmarks.peers.printed import printed
 from benchmarks.problems.contraction import ContractionProblem
 from benchmarks.problems.convolution import Convolution
 from benchmarks.problems.fused import FusedProblem
-from benchmarks.problems.layer import Layer
 from benchmarks.problems.matmul import Matmul
 from benchmarks.problems.reductions import ReductionProblem
 from poly.timing.benchmark import python_timed
@@ -63,24 +60,10 @@ class Torch(Packaged):
                     self.name, torch.__version__, config, python_timed(einsum), lambda: einsum().numpy(), False
                 )
             case Convolution():
-                image, weights = (
-                    image_tensor(torch, problem, arrays),
-                    torch.from_numpy(problem.channel_first(arrays)[1]),
-                )
-                weights = weights.contiguous(memory_format=layout(torch, problem))
-                convolve = functools.partial(
-                    torch.nn.functional.conv2d, image, weights, stride=problem.stride, padding=problem.pad
-                )
-                layout_name = "channels_last" if problem.layout == "NHWC" else "contiguous"
-                config = f"conv2d, {layout_name}, {onednn_kernels(convolve)}"
-                result = convolution_result(problem, arrays, convolve)
+                convolve = convolutions.by_torch(torch, problem, arrays)
+                config = f"{problem.part}, {convolutions.layout_name(problem)}, {onednn_kernels(convolve)}"
+                result = convolutions.result(problem, arrays, convolve)
                 return Contender(self.name, torch.__version__, config, python_timed(convolve), result, False)
-            case Layer():
-                layer = layers.by_torch(torch, problem, arrays)
-                layout_name = "channels_last" if problem.layout == "NHWC" else "contiguous"
-                config = f"{problem.part}, {layout_name}, {onednn_kernels(layer)}"
-                added = layers.result(problem, arrays, layer)
-                return Contender(self.name, torch.__version__, config, python_timed(layer), added, False)
             case ReductionProblem() | FusedProblem():
                 operands = [torch.from_numpy(x) for x in arrays[: problem.written[0]]]
                 work = functools.partial(problem.by_torch(torch), *operands)
@@ -136,25 +119,3 @@ def onednn_kernels(work: Callable[[], object]) -> str:
     told = dict.fromkeys(match["kernel"] for match in ONEDNN_LINE.finditer(printed(run)))
     names = [" ".join(kernel.split(",")) for kernel in told if not kernel.startswith("reorder")]
     return f"oneDNN {', '.join(names)}" if names else "oneDNN takes no part"
-
-
-def layout(torch: Any, problem: Convolution) -> Any:
-    return torch.channels_last if problem.layout == "NHWC" else torch.contiguous_format
-
-
-def image_tensor(torch: Any, problem: Convolution, arrays: tuple[Array, ...]) -> Any:
-    """The image without its border, in the problem's layout: PyTorch pads it, and may skip the taps on the padding."""
-    image = torch.from_numpy(problem.channel_first(arrays)[0])
-    inner = slice(problem.pad, min(problem.pad + problem.h, problem.padded))
-    return image[:, :, inner, inner].contiguous(memory_format=layout(torch, problem))
-
-
-def convolution_result(problem: Convolution, arrays: tuple[Array, ...], convolve: Any) -> Any:
-    """The result as the loops compute it: PyTorch assigns the output, while the loops add to it."""
-
-    def result() -> Array:
-        output: Array = convolve().numpy()
-        product = output if problem.layout == "NCHW" else output.transpose(0, 2, 3, 1)
-        return np.add(arrays[2], product)
-
-    return result

@@ -1,8 +1,10 @@
-"""Convolution of one image."""
+"""A convolution over any number of axes, of images as they are or with zeros around them, and its gradients."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,12 +12,24 @@ from numpy.typing import NDArray
 from benchmarks.arrays import Array, aligned, copy, random
 from microkernels.dtypes import DType
 
+Layout = Literal["NCHW", "NHWC"]
+"""Channels before the pixels or behind them, with any number of axes."""
+
+Part = Literal["results", "image", "weights"]
+"""What is computed: the results, or from their gradient that of the image or of the weights."""
+
+IMAGE, WEIGHTS, RESULTS = range(3)
+
+PIXELS = "xyz"
+"""Subscripts of the axes."""
+
 
 @dataclass(frozen=True)
 class Convolution:
-    """One layer: `c` channels in, `k` out, an `h` by `h` image, an `r` by `r` filter, and `pad` zeros around the image.
+    """`n` images of `h` pixels along each of `axes` axes: `c` channels in, `k` out, a filter of `r` taps along each.
 
-    The arrays hold the padded image. Peers that pad by themselves get only the image, and may skip those taps.
+    A result sees the channels of its group only. The taps reach `pad` pixels beyond the image. Nothing is added there,
+    unless the arrays hold `zeros` around the image: peers that pad by themselves then get the image without these.
     """
 
     c: int
@@ -24,67 +38,152 @@ class Convolution:
     r: int
     stride: int
     pad: int
-    layout: str = "NCHW"
+    layout: Layout = "NCHW"
+    n: int = 1
+    part: Part = "results"
+    groups: int = 1
+    axes: int = 2
+    zeros: bool = False
 
     @property
     def out(self) -> int:
-        """The output's height and width."""
+        """The results' extent along each axis."""
         return (self.h + 2 * self.pad - self.r) // self.stride + 1
 
     @property
     def padded(self) -> int:
-        """The height and width of the part of the padded image that the taps reach."""
+        """The extent of the part of the padded image that the taps reach."""
         return self.stride * (self.out - 1) + self.r
 
     @property
+    def height(self) -> int:
+        """The extent of the image in its array."""
+        return self.padded if self.zeros else self.h
+
+    @property
+    def beyond(self) -> int:
+        """How many pixels before its array the taps reach."""
+        return 0 if self.zeros else self.pad
+
+    @property
+    def is_textbook(self) -> bool:
+        """Whether it is what a simple routine takes: the results of one image with its zeros, two axes, one group."""
+        return self.zeros and (self.part, self.n, self.groups, self.axes) == ("results", 1, 1, 2)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The open sizes of the loops over an image with its zeros."""
+        return {"N": self.n, "C": self.c, "K": self.k, "P": self.out, "Q": self.out, "R": self.r, "S": self.r}
+
+    @property
     def flop(self) -> int:
-        return 2 * self.k * self.out**2 * self.c * self.r**2
+        """As libraries count: also of the taps outside the image."""
+        return 2 * prod(self.shapes[RESULTS]) * prod(self.shapes[WEIGHTS][1:])
 
     @property
     def reduction(self) -> int:
-        return self.c * self.r**2
+        _, (k, *filters), (n, _, *pixels) = self.shapes
+        return {
+            "results": prod(filters),
+            "image": k // self.groups * prod(filters[1:]),
+            "weights": n * prod(pixels),
+        }[self.part]
 
     @property
     def written(self) -> tuple[int, ...]:
         return (2,)
 
     @property
-    def sizes(self) -> dict[str, int]:
-        return {"N": 1, "C": self.c, "K": self.k, "P": self.out, "Q": self.out, "R": self.r, "S": self.r}
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Of the image, the weights and the results, channel first."""
+        pixels, taps, results = ((extent,) * self.axes for extent in (self.height, self.r, self.out))
+        return (self.n, self.c, *pixels), (self.k, self.c // self.groups, *taps), (self.n, self.k, *results)
+
+    @property
+    def operands(self) -> tuple[int, int, int]:
+        """The operands and the output, as the nest takes them: which of the image, the weights and the results."""
+        return {
+            "results": (IMAGE, WEIGHTS, RESULTS),
+            "image": (RESULTS, WEIGHTS, IMAGE),
+            "weights": (IMAGE, RESULTS, WEIGHTS),
+        }[self.part]
 
     def arrays(self, dtype: DType) -> tuple[Array, ...]:
-        first = self.layout == "NCHW"
-        image = aligned((1, self.c, self.padded, self.padded), dtype)
-        image.fill(0)
-        inner = slice(self.pad, min(self.pad + self.h, self.padded))
-        interior = image[:, :, inner, inner]
-        interior[...] = random(interior.shape, dtype, 0)
-        weights = random((self.k, self.c, self.r, self.r), dtype, 1)
-        output = random((1, self.k, self.out, self.out), dtype, 2)
-        if first:
-            return image, weights, output
-        return (
-            copy(image.transpose(0, 2, 3, 1)),
-            copy(weights.transpose(2, 3, 1, 0)),
-            copy(output.transpose(0, 2, 3, 1)),
-        )
-
-    def channel_first(self, arrays: tuple[Array, ...]) -> tuple[Array, Array, Array]:
-        """Views of the arrays as image[n, c, h, w], weights[k, c, r, s] and output[n, k, p, q]."""
-        image, weights, output = arrays
+        first = [self._array(which, dtype) for which in self.operands]
         if self.layout == "NCHW":
-            return image, weights, output
-        return image.transpose(0, 3, 1, 2), weights.transpose(3, 2, 0, 1), output.transpose(0, 3, 1, 2)
+            return tuple(first)
+        return tuple(copy(a.transpose(self.turn(which))) for a, which in zip(first, self.operands, strict=True))
+
+    def _array(self, which: int, dtype: DType) -> Array:
+        """One of the three, channel first."""
+        if which != IMAGE or not self.zeros:
+            return random(self.shapes[which], dtype, which)
+        image = aligned(self.shapes[IMAGE], dtype)
+        image.fill(0)
+        inner = self.inner(image)
+        inner[...] = random(inner.shape, dtype, which)
+        return image
+
+    def inner(self, image: Array) -> Array:
+        """A channel-first image without the zeros around it."""
+        inner = slice(self.pad, min(self.pad + self.h, self.padded)) if self.zeros else slice(None)
+        found: Array = image[_at(*(inner,) * self.axes)]
+        return found
+
+    def turn(self, which: int) -> tuple[int, ...]:
+        """The dimensions of the channel-first array in the order of the channel-last one."""
+        pixels = range(2, 2 + self.axes)
+        return (*pixels, 1, 0) if which == WEIGHTS else (0, *pixels, 1)
+
+    def channel_first(self, arrays: tuple[Array, ...]) -> dict[int, Array]:
+        """Views of the arrays as image[n, c, pixels], weights[k, c of a group, taps] and results[n, k, pixels]."""
+        found = dict(zip(self.operands, arrays, strict=True))
+        if self.layout == "NCHW":
+            return found
+        return {which: a.transpose(np.argsort(self.turn(which))) for which, a in found.items()}
+
+    def turned(self, output: Array) -> Array:
+        """A channel-first output in the problem's layout."""
+        return output if self.layout == "NCHW" else output.transpose(self.turn(self.operands[2]))
 
     def expected(self, arrays: tuple[Array, ...]) -> NDArray[np.float64]:
-        image, weights, output = (x.astype(np.float64) for x in self.channel_first(arrays))
-        reach = self.stride * (self.out - 1) + 1
-        for r in range(self.r):
-            for s in range(self.r):
-                taps = image[0, :, r : r + reach : self.stride, s : s + reach : self.stride]
-                output[0] += np.tensordot(weights[:, :, r, s], taps, axes=1)
-        return output if self.layout == "NCHW" else output.transpose(0, 2, 3, 1)
+        found = {which: array.astype(np.float64) for which, array in self.channel_first(arrays).items()}
+        image, weights, results = (self._by_group(found[which], which) for which in (IMAGE, WEIGHTS, RESULTS))
+        at = PIXELS[: self.axes]
+        for taps in np.ndindex((self.r,) * self.axes):
+            inside = [self._inside(tap) for tap in taps]
+            reached = results[_at(*(there for there, _ in inside))]
+            seen = image[_at(*(here for _, here in inside))]
+            filters = weights[_at(*taps)]
+            match self.part:
+                case "results":
+                    reached += np.einsum(f"gkc,ngc{at}->ngk{at}", filters, seen, optimize=True)
+                case "image":
+                    seen += np.einsum(f"gkc,ngk{at}->ngc{at}", filters, reached, optimize=True)
+                case "weights":
+                    filters += np.einsum(f"ngk{at},ngc{at}->gkc", reached, seen, optimize=True)
+        return self.turned(found[self.operands[2]])
+
+    def _by_group(self, array: NDArray[np.float64], which: int) -> NDArray[np.float64]:
+        """A view whose channels, of weights those of the results, are split into groups and channels of a group."""
+        before, channels, after = array.shape[:1], array.shape[1], array.shape[2:]
+        if which == WEIGHTS:
+            before, channels, after = (), array.shape[0], array.shape[1:]
+        return array.reshape(*before, self.groups, channels // self.groups, *after)
+
+    def _inside(self, tap: int) -> tuple[slice, slice]:
+        """The results along one axis whose tap is inside the image, and the pixels that they reach."""
+        first = max(0, -((tap - self.beyond) // self.stride))
+        last = min(self.out - 1, (self.height - 1 + self.beyond - tap) // self.stride)
+        begin = self.stride * first + tap - self.beyond
+        end = self.stride * last + tap - self.beyond + 1
+        return slice(first, last + 1), slice(begin, max(begin, end), self.stride)
 
     def traffic(self, dtype: DType) -> int:
-        image = self.c * self.padded**2
-        return dtype.size * (image + self.k * self.c * self.r**2 + 2 * self.k * self.out**2)
+        sizes = [prod(self.shapes[which]) for which in self.operands]
+        return dtype.size * (sum(sizes) + sizes[2])
+
+
+def _at(*axes: slice | int) -> Any:
+    """The index of some elements along the last axes, along all others of all."""
+    return (..., *axes)

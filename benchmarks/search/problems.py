@@ -16,7 +16,7 @@ from typing import Any
 import poly
 from benchmarks.case import Case
 from benchmarks.problems.contraction import ContractionProblem
-from benchmarks.problems.convolution import Convolution
+from benchmarks.problems.convolution import Convolution, Layout
 from benchmarks.problems.matmul import Matmul
 from benchmarks.workloads import conv2d, nests
 from microkernels.dtypes import DType, f32, f64
@@ -50,7 +50,7 @@ SAMPLED_PRODUCTS = (
     (35, 8457, 2560),
 )
 SAMPLED_DOUBLE = (720, 720, 720)
-SAMPLED_LAYERS = (("07", "NHWC"), ("17", "NHWC"), ("03", "NCHW"), ("12", "NCHW"))
+SAMPLED_LAYERS: tuple[tuple[str, Layout], ...] = (("07", "NHWC"), ("17", "NHWC"), ("03", "NCHW"), ("12", "NCHW"))
 SAMPLED_EINSUMS = (
     ContractionProblem("acbd", "abe", "ecd", (("a", 40), ("b", 44), ("c", 48), ("d", 36), ("e", 60))),
     ContractionProblem("abcd", "aebf", "dfce", (("a", 28), ("b", 24), ("c", 30), ("d", 26), ("e", 24), ("f", 28))),
@@ -98,8 +98,8 @@ def _product(sizes: tuple[int, int, int], dtype: DType = f32) -> Case:
     return Case("gemm", name, dtype, Matmul(*sizes), nest, dict(zip("MNK", sizes, strict=True)))
 
 
-def _layer(number: str, layout: str = "NHWC") -> Case:
-    problem = Convolution(*LAYERS[number], layout=layout)
+def _layer(number: str, layout: Layout = "NHWC") -> Case:
+    problem = Convolution(*LAYERS[number], layout=layout, zeros=True)
     name = f"conv {number}" + f" {layout}" * (layout != "NHWC")
     nest = partial(nests.make, f"conv2d_{layout.lower()}_{problem.stride}", f32)
     return Case("conv2d", name, f32, problem, nest, problem.sizes)

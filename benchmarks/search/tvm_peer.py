@@ -97,7 +97,7 @@ def sizes(case: Case) -> list[int]:
     match case.problem:
         case Matmul(m, n, k, "NN", 1):
             return [m, n, k]
-        case Convolution(c=c, k=k, r=r, stride=stride, layout="NHWC") as layer:
+        case Convolution(c=c, k=k, r=r, stride=stride, layout="NHWC") as layer if layer.is_textbook:
             return [c, k, layer.out, r, stride]
         case _:
             raise Failed(f"TVM is given no {case.title}")

@@ -41,10 +41,7 @@ BITS = {"f32": ("uint32_t", "as_uint", "float", "as_float"), "f64": ("uint64_t",
 
 
 OF_DEVICE = {
-    **{
-        f"{name}_f16": f"static inline half {name}_f16(half x) {{ return {name}(x); }}"
-        for name in ("exp", "log", "tanh", "erf", "sqrt", *elementary.OF_LIBRARY)
-    },
+    **{f"{name}_f16": f"static inline half {name}_f16(half x) {{ return {name}(x); }}" for name in elementary.NAMES},
     "pow_f16": "static inline half pow_f16(half x, half y) { return pow(x, y); }",
     "pow_f32": "static inline float pow_f32(float x, float y) { return pow(x, y); }",
 }

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from codegen.expr import FUNCTIONS
+from codegen.expr import CHOOSING, FUNCTIONS
 from codegen.integer import Linear
 from codegen.numpy_types import numpy_type
 from codegen.promotion import integer
@@ -31,7 +31,7 @@ COMPARISONS: dict[type[ast.cmpop], str] = {
 CALLS: dict[str, str] = {
     **{name: name for name in (*FUNCTIONS, *DTYPES)},
     **{dtype.numpy_name: dtype.name for dtype in DTYPES.values()},
-    "power": "pow", "fabs": "abs", "absolute": "abs",
+    "power": "pow", "arctan": "atan", "fabs": "abs", "absolute": "abs",
 }  # fmt: skip
 """The functions and types that a nest may call, by their names in poly, Python, math and NumPy."""
 PREFIX = "_poly_"
@@ -91,8 +91,8 @@ def _function(nest: Nest, sizes: Mapping[str, int]) -> Callable[..., None]:
 def _functions() -> dict[str, Callable[..., Any]]:
     """The functions that a nest's calls and operators stand for, and `local`, which makes a local array."""
     return {
-        **{name: _real(getattr(np, name)) for name in ("exp", "log", "sqrt", "tanh", "sin", "cos", "floor", "ceil")},
-        "erf": _real(lambda value: type(value)(math.erf(value))),
+        **{name: _real(getattr(np, name)) for name in set(FUNCTIONS) - CHOOSING if hasattr(np, name)},
+        "atan": _real(np.arctan), "erf": _real(lambda value: type(value)(math.erf(value))),
         "pow": _powered, "square": lambda a: _joined(operator.mul)(a, a), "select": _selected, "divide": _divided,
         "local": _local, "index": int,
         "abs": abs, "min": _chosen(min), "max": _chosen(max),

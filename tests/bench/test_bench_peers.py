@@ -21,7 +21,6 @@ from benchmarks.peers.package import Package, Packaged, missing, notice
 from benchmarks.peers.printed import printed
 from benchmarks.problems.contraction import ContractionProblem
 from benchmarks.problems.convolution import Convolution
-from benchmarks.problems.layer import Layer
 from benchmarks.problems.loops import LoopsProblem
 from benchmarks.problems.matmul import Matmul
 from benchmarks.remote import Remote
@@ -38,12 +37,16 @@ PROBLEMS = [
     Matmul(1, 40, 24),
     Matmul(4, 5, 6, batch=7),
     ContractionProblem("cab", "adc", "bd", (("a", 4), ("b", 3), ("c", 5), ("d", 6))),
-    Convolution(3, 4, 8, 3, 1, 1, "NHWC"),
-    Convolution(3, 4, 8, 3, 1, 1, "NCHW"),
-    Convolution(3, 4, 9, 1, 2, 0, "NHWC"),
-    Layer(3, 4, 8, 3, 1, 1, "NHWC", 2),
-    Layer(3, 4, 8, 3, 2, 1, "NCHW", 2, "image"),
-    Layer(3, 4, 9, 1, 2, 0, "NHWC", 1, "weights"),
+    Convolution(3, 4, 8, 3, 1, 1, "NHWC", zeros=True),
+    Convolution(3, 4, 8, 3, 1, 1, "NCHW", zeros=True),
+    Convolution(3, 4, 9, 1, 2, 0, "NHWC", zeros=True),
+    Convolution(3, 4, 8, 3, 1, 1, "NHWC", 2),
+    Convolution(3, 4, 8, 3, 2, 1, "NCHW", 2, "image"),
+    Convolution(3, 4, 9, 1, 2, 0, "NHWC", 1, "weights"),
+    Convolution(6, 4, 8, 3, 1, 1, "NHWC", groups=2),
+    Convolution(3, 4, 8, 3, 2, 1, "NHWC", 2, axes=1),
+    Convolution(2, 4, 5, 3, 1, 1, "NCHW", 2, "image", 2, 3),
+    Convolution(3, 4, 5, 3, 1, 1, "NHWC", 2, axes=3),
     LoopsProblem("jacobi_2d", (("N", 12), ("T", 3))),
     LoopsProblem("heat_3d", (("N", 8), ("T", 2))),
     LoopsProblem("seidel_2d", (("N", 12), ("T", 3))),

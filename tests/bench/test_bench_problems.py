@@ -10,14 +10,13 @@ import pytest
 
 from benchmarks.case import Case
 from benchmarks.problems.contraction import ContractionProblem
-from benchmarks.problems.convolution import Convolution
+from benchmarks.problems.convolution import Convolution, Layout, Part
 from benchmarks.problems.fused import FusedProblem
-from benchmarks.problems.layer import Layer, Part
 from benchmarks.problems.loops import LoopsProblem
 from benchmarks.problems.matmul import Matmul
 from benchmarks.problems.reductions import ReductionProblem
 from benchmarks.runner import relative_error
-from benchmarks.workloads import WORKLOADS, fused_nests, layer_nests, nests, reduction_nests
+from benchmarks.workloads import WORKLOADS, convolution_nests, fused_nests, nests, reduction_nests
 from benchmarks.workloads.einsum import CONTRACTIONS, contraction
 from microkernels.dtypes import DTYPES, f64
 from poly import einsum
@@ -32,7 +31,7 @@ PROBLEMS = [
         (f"conv2d_{layout.lower()}_{stride}", problem, problem.sizes)
         for layout in ("NCHW", "NHWC")
         for stride, pad in ((1, 1), (2, 0), (2, 1))
-        for problem in [Convolution(2, 3, 5, 3, stride, pad, layout)]
+        for problem in [Convolution(2, 3, 5, 3, stride, pad, layout, zeros=True)]
     ),
     *((p.name, p, p.size) for p in (
         LoopsProblem("jacobi_2d", (("N", 6), ("T", 3))),
@@ -55,12 +54,27 @@ def test_the_expected_result_is_that_of_the_loops(name: str, problem: Any, sizes
 
 @pytest.mark.parametrize("part", ["results", "image", "weights"])
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
-@pytest.mark.parametrize("shape", [(2, 3, 5, 3, 1, 1), (2, 3, 6, 3, 2, 1), (3, 2, 4, 1, 2, 0)])
-def test_the_expected_result_of_a_layer_is_that_of_its_loops(shape: tuple[int, ...], layout: str, part: Part) -> None:
-    layer = Layer(*shape, layout=layout, n=2, part=part)
-    arrays = layer.arrays(f64)
-    expected = layer.expected(arrays)
-    layer_nests.nest(layer, f64).reference(*arrays)
+@pytest.mark.parametrize(
+    "problem",
+    [
+        Convolution(2, 3, 5, 3, 1, 1, n=2),
+        Convolution(2, 3, 6, 3, 2, 1, n=2),
+        Convolution(3, 2, 4, 1, 2, 0, n=2),
+        Convolution(3, 3, 5, 3, 2, 1, groups=3),
+        Convolution(4, 6, 4, 3, 1, 1, groups=2),
+        Convolution(2, 3, 7, 3, 2, 1, axes=1),
+        Convolution(2, 1, 4, 3, 1, 1, axes=3),
+        Convolution(2, 3, 5, 3, 1, 1, zeros=True),
+    ],
+    ids=str,
+)
+def test_the_expected_result_of_a_convolution_is_that_of_its_loops(
+    problem: Convolution, layout: Layout, part: Part
+) -> None:
+    problem = replace(problem, layout=layout, part=part)
+    arrays = problem.arrays(f64)
+    expected = problem.expected(arrays)
+    convolution_nests.nest(problem, f64).reference(*arrays)
     assert relative_error(arrays[2], expected) < 1e-13
 
 
@@ -126,7 +140,7 @@ def test_what_is_measured_lies_where_numpy_puts_its_arrays(size: int, offset: in
 
 
 def test_a_stride_of_two_leaves_no_row_over() -> None:
-    problem = Convolution(2, 2, 56, 1, 2, 0)
+    problem = Convolution(2, 2, 56, 1, 2, 0, zeros=True)
     assert (problem.out, problem.padded) == (28, 55)
 
 

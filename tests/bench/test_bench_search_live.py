@@ -98,7 +98,7 @@ def test_tvm_is_optional(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
 
 
 def test_problems_as_tvm_takes_them() -> None:
-    layer = replace(CASE, problem=Convolution(128, 64, 28, 3, 1, 1, "NHWC"))
+    layer = replace(CASE, problem=Convolution(128, 64, 28, 3, 1, 1, "NHWC", zeros=True))
     assert (tvm_peer.kind(CASE), tvm_peer.sizes(CASE)) == ("gemm", [8, 8, 8])
     assert (tvm_peer.kind(layer), tvm_peer.sizes(layer)) == ("conv", [128, 64, 28, 3, 1])
     with pytest.raises(Failed, match="TVM is given no"):

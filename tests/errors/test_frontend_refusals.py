@@ -17,7 +17,10 @@ from poly.ir.nest import Nest
 
 SIZES = {name: Affine.name(name) for name in ("M", "N", "K")}
 KNOWN: dict[str, Any] = {"f32": f32, "f64": f64, "range": range, **SIZES}
-KNOWN_FUNCTIONS = "exp, log, sqrt, tanh, erf, sin, cos, floor, ceil, abs, pow, min and max"
+KNOWN_FUNCTIONS = (
+    "exp, exp2, expm1, log, log2, log10, log1p, sqrt, sinh, cosh, tanh, erf, sin, cos, tan, atan, floor, ceil, abs, "
+    "pow, min and max"
+)
 FORM = "An index, bound or condition is a sum of loop indices and sizes, each times an integer, plus an integer."
 
 

@@ -512,6 +512,12 @@ def elementary(function: str, a: Pair, dtype: str, ordered: bool) -> Pair:
             if x + dx > 80 or dx > 1:
                 return 0.0, math.inf
             return rounded(math.exp(x), (math.exp(dx) - 1) * math.exp(x) + 1e-300, dtype, LIBRARY)
+        case "exp2":
+            return elementary("exp", (x * math.log(2), dx * math.log(2)), dtype, ordered)
+        case "expm1" | "sinh" | "cosh":
+            if abs(x) + dx > 80 or dx > 1:
+                return 0.0, math.inf
+            return rounded(getattr(math, function)(x), dx * math.exp(abs(x) + dx) + 1e-300, dtype, LIBRARY)
         case "tanh":
             return rounded(math.tanh(x), dx + 1e-300, dtype, LIBRARY)
         case "erf":
@@ -524,6 +530,21 @@ def elementary(function: str, a: Pair, dtype: str, ordered: bool) -> Pair:
             if x - dx <= 0 or x <= 2 * dx:
                 return 0.0, math.inf
             return rounded(math.log(x), 2 * dx / x + 1e-300, dtype, LIBRARY)
+        case "log2" | "log10":
+            if x - dx <= 0 or x <= 2 * dx:
+                return 0.0, math.inf
+            return rounded(getattr(math, function)(x), 3 * dx / x + 1e-300, dtype, LIBRARY)
+        case "log1p":
+            if 1 + x <= 2 * dx:
+                return 0.0, math.inf
+            return rounded(math.log1p(x), 2 * dx / (1 + x) + 1e-300, dtype, LIBRARY)
+        case "atan":
+            return rounded(math.atan(x), dx + 1e-300, dtype, LIBRARY)
+        case "tan":
+            near = abs(math.cos(x)) - dx
+            if abs(x) > 1000 or near < 0.01:
+                return 0.0, math.inf
+            return rounded(math.tan(x), (dx + EPSILON[dtype]) / near**2, dtype, LIBRARY)
         case "sin" | "cos":
             if abs(x) > 1000:
                 return 0.0, math.inf

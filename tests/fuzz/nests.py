@@ -9,6 +9,7 @@ from random import Random
 from fuzz.fitting import fitted, named_values, unused
 from fuzz.names import Names
 from fuzz.syntax import (
+    CALLED,
     COMPARISONS,
     Arg,
     Assign,
@@ -321,9 +322,11 @@ class Generator:
             return Call("if" + rng.choice(list(COMPARISONS)), tuple(sides))
         if draw < 0.965 or not is_float:
             return Call("abs", (self._value(place, family, depth - 1),))
-        function = rng.choice(("exp", "tanh", "erf", "sqrt", "log", "sin", "cos", "floor", "ceil"))
+        function = rng.choice(CALLED)
         inner = self._value(place, family, 0)
-        return Call(function, (Call("abs", (inner,)) if function in ("sqrt", "log") else inner,))
+        return Call(
+            function, (Call("abs", (inner,)) if function in ("sqrt", "log", "log2", "log10", "log1p") else inner,)
+        )
 
     def _leaf(self, place: Place, family: Family) -> Expr:
         rng = self.rng

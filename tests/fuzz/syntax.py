@@ -311,6 +311,13 @@ class Arg:
         return f"{self.name}: {self.dtype}{shape}"
 
 
+CALLED = (
+    "exp", "exp2", "expm1", "sqrt", "sinh", "cosh", "tanh", "erf", "log", "log2", "log10", "log1p", "sin", "cos", "tan",
+    "atan", "floor", "ceil",
+)  # fmt: skip
+"""The functions of one argument that nests call."""
+
+
 @dataclass(frozen=True)
 class Program:
     """A nest: a function over arguments, with sizes and constants from around it."""
@@ -321,7 +328,7 @@ class Program:
     sizes: tuple[str, ...]
     constants: tuple[tuple[str, float], ...] = ()
     reassociate: bool = True
-    functions: tuple[str, ...] = field(default=("exp", "sqrt", "tanh", "erf", "log", "sin", "cos", "floor", "ceil"))
+    functions: tuple[str, ...] = field(default=CALLED)
     einsum: str = ""
     """The subscripts that poly gets in place of these loops."""
 

@@ -30,14 +30,14 @@ static inline float of_bits_f32(uint32_t bits)
     __builtin_memcpy(&x, &bits, sizeof x);
     return x;
 }
-static inline float power_f32(float r) /* e^r for small r */
+static inline float power_f32(float r, float scale) /* e^r times a power of 2, for small r */
 {
     const float r2 = r * r;
     const float q0 = 0.1666657702559799f * r + 0.5f;
     const float q2 = 0.008363173074513711f * r + 0.04166655466205065f;
     const float q4 = 0.0013926176119927734f;
     const float q = (q4 * r2 + q2) * r2 + q0;
-    return (q * r2 + r) + 1.0f;
+    return (q * r2 + r) * scale + scale;
 }
 POLY_WRAPS static inline float exp_f32(float x)
 {
@@ -45,8 +45,9 @@ POLY_WRAPS static inline float exp_f32(float x)
     const float n = of_bits_f32(sum) - 12583166.0f;
     const float r = (x - n * 0.693115234375f) - n * 3.1946184945309415e-05f;
     const uint32_t halved = sum >> 1;
-    const float high = of_bits_f32(halved << 23), low = of_bits_f32((sum - halved) << 23);
-    const float result = power_f32(r) * high * low, bounded = x < -104.0f ? 0.0f : result;
+    const float high = of_bits_f32(halved << 23);
+    const float low = of_bits_f32((sum - halved) << 23);
+    const float result = power_f32(r, high) * low, bounded = x < -104.0f ? 0.0f : result;
     return x > 89.0f ? (float)INFINITY : bounded;
 }
 typedef float f32x4 __attribute__((vector_size(16)));

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from math import exp
+from textwrap import indent
 
 import numpy as np
 import pytest
@@ -18,6 +20,7 @@ from poly.autoschedule.rules.row_blocks import row_blocked
 from poly.ir.tree import Micro, walk
 from poly.model.core import Caches, Target
 from poly.schedules.schedule import Schedule
+from poly.schedules.steps import Parallel
 
 SMALL = Caches(1 << 9, 1 << 10, 1 << 14)
 """Caches in which small locals do not fit."""
@@ -66,9 +69,20 @@ AFTER = {
 
 
 def chain(
-    between: str, after: str, turned: bool, m: int, n: int, k: int, width: int, masked: bool = False
+    between: str,
+    after: str,
+    turned: bool,
+    m: int,
+    n: int,
+    k: int,
+    width: int,
+    masked: bool = False,
+    heads: int | None = None,
 ) -> poly.Nest:
-    """A product, what is done with its rows, and what reads them; `masked` if each row ends at the diagonal."""
+    """A product, what is done with its rows, and what reads them; `masked` if each row ends at the diagonal.
+
+    The whole is repeated for each of `heads`.
+    """
     right, shape = ("B[j, k]", "N, K") if turned else ("B[k, j]", "K, N")
     sums = "    z: f32[M]\n    m: f32[M]\n" if between in ("softmax", "sum") else ""
     text = f"""
@@ -81,8 +95,17 @@ def chain(D: f32[M, {"L" if after == "product" else "N"}], A: f32[M, K], B: f32[
                 t[i, j] += A[i, k] * {right}
 {BETWEEN[between]}{AFTER[after]}"""
     text = text.replace("range(N)", "range(i + 1)") if masked else text
-    names = {name: poly.sizes(name) for name in "MNKL"}
-    return poly.parse(text, {**names, "exp": exp}).with_sizes({"M": m, "N": n, "K": k, "L": width})
+    text = for_each_head(text) if heads else text
+    sizes = {"M": m, "N": n, "K": k, "L": width, **({"H": heads} if heads else {})}
+    return poly.parse(text, {**{name: poly.sizes(name) for name in sizes}, "exp": exp}).with_sizes(sizes)
+
+
+def for_each_head(text: str) -> str:
+    """A chain in a loop over heads, which all arrays but the bias have as their first dimension."""
+    declared, loops = text.split("    for i", 1)
+    declared = re.sub(r"\b([DABCtzm]: f32)\[", r"\1[H, ", declared)
+    inside = re.sub(r"\b([DABCtzm])\[", r"\1[h, ", f"    for i{loops}")
+    return declared + "    for h in range(H):\n" + indent(inside, "    ")
 
 
 def compared(nest: poly.Nest, made: Schedule, isa: ISA, threads: int = 1) -> None:
@@ -105,8 +128,8 @@ def test_chains_in_blocks_of_rows(data: st.DataObject) -> None:
     m, n, k, width = (data.draw(st.integers(low, high)) for low, high in ((22, 50), (20, 70), (2, 12), (2, 40)))
     isa = data.draw(st.sampled_from([one for one in (ISAS["avx2"], host()) if one.runs_here()]))
     threads = data.draw(st.sampled_from([1, 2]))
-    masked = data.draw(st.booleans())
-    nest = chain(between, after, data.draw(st.booleans()), m, max(m, n) if masked else n, k, width, masked)
+    masked, heads = data.draw(st.booleans()), data.draw(st.sampled_from([None, 1, 3]))
+    nest = chain(between, after, data.draw(st.booleans()), m, max(m, n) if masked else n, k, width, masked, heads)
     made = row_blocked(nest, target(isa, threads))
     if made is None:
         assert masked, "a product over a box is long enough"
@@ -123,6 +146,18 @@ def test_masked_attention(isa: ISA, monkeypatch: pytest.MonkeyPatch) -> None:
     assert made is not None
     assert sum(isinstance(node, Micro) for node in walk(made.tree)) == 2
     compared(made.nest, with_other_loops(made, target(isa)), isa)
+
+
+@pytest.mark.parametrize(("heads", "least"), [(1, 7), (3, 7), (3, 100)])
+def test_heads(heads: int, least: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of rows are made for a single head, too, and where the rows of a head are one block."""
+    monkeypatch.setattr(row_blocks, "LEAST", least)
+    nest = chain("softmax", "product", True, 47, 53, 9, 19, heads=heads)
+    made = row_blocked(nest, target(threads=2))
+    assert made is not None
+    shared = [step.loop for step in made.steps if isinstance(step, Parallel)]
+    assert [name.split("_")[0] for name in shared] == ["h" if heads > 1 else "i"]
+    compared(nest, with_other_loops(made, target(threads=2)), host(), 2)
 
 
 def test_a_local_has_the_memory_of_a_block() -> None:

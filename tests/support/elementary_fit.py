@@ -1,4 +1,4 @@
-"""The derivation of the constants in `codegen.elementary`, computed with 60 digits."""
+"""The derivation of the constants in `codegen.constants` and its neighbours, computed with 60 digits."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from decimal import Decimal, getcontext
 from itertools import zip_longest
 from math import cos, pi
 
-from codegen.elementary import SPLIT
+import numpy as np
+
+from codegen.exponentials import SPLIT
 
 getcontext().prec = 60
-LN2 = Decimal(2).ln()
+LN2, LN10 = Decimal(2).ln(), Decimal(10).ln()
 
 
 def exp_quotient(r: Decimal) -> Decimal:
@@ -43,6 +45,19 @@ def ln2_parts(mantissa: int, exponent_bits: int) -> tuple[float, float]:
     unit = Decimal(2) ** (mantissa + 1 - exponent_bits - 1)
     high = Decimal(int(LN2 * unit)) / unit
     return float(high), float(LN2 - high)
+
+
+def parts(number: Decimal, bits: int) -> tuple[float, float]:
+    """A number below 2 in two parts: its first bits, and the rest."""
+    unit = Decimal(2) ** (bits - (1 if number >= 1 else 0) + (1 if number < Decimal("0.5") else 0))
+    high = Decimal(int(number * unit)) / unit
+    return float(high), float(number - high)
+
+
+def halves(number: Decimal, kind: str) -> tuple[float, float]:
+    """A number in two parts: the nearest of a type, and the rest."""
+    high = float(np.dtype(kind).type(float(number)))
+    return high, float(np.dtype(kind).type(float(number - Decimal(high))))
 
 
 SQRT2 = Decimal(2).sqrt()
@@ -154,6 +169,50 @@ def tail_error(coefficients: Sequence[float], centre: float, flat: float) -> flo
     exact = [tail(t, centre) for t in points]
     found = [abs(value(coefficients, t) - q) * (-x * x).exp() for t, (q, x) in zip(points, exact, strict=True)]
     return float(max(found))
+
+
+def atan(x: Decimal) -> Decimal:
+    """x - x^3/3 + x^5/5 - … of a small number, after halving the angle."""
+    doublings = 0
+    while x > Decimal("0.01"):
+        x, doublings = x / (1 + (1 + x * x).sqrt()), doublings + 1
+    power = total = x
+    number = 1
+    while abs(power) > Decimal(10) ** -58:
+        power, number = -power * x * x, number + 2
+        total += power / number
+    return total * 2**doublings
+
+
+def atan_quotient(z: Decimal) -> Decimal:
+    """(atan(t)/t - 1)/z, where t^2 = z."""
+    return (atan(z.sqrt()) / z.sqrt() - 1) / z if z > Decimal("1e-12") else -Decimal(1) / 3
+
+
+def atan_coefficients(terms: int) -> tuple[float, ...]:
+    return tuple(map(float, interpolated(atan_quotient, terms, Decimal(0), Decimal("0.25"))))
+
+
+def atan_error(coefficients: Sequence[float]) -> float:
+    """The greatest error of t + t*z*p(z) as atan(t), relative to t, up to 1/2."""
+    points = [Decimal(step) / 400 for step in range(1, 101)]
+    return float(max(abs(value(coefficients, z) - atan_quotient(z)) * z for z in points))
+
+
+def sinh_quotient(z: Decimal) -> Decimal:
+    """(sinh(x)/x - 1)/z, where x^2 = z."""
+    x = z.sqrt()
+    return ((x.exp() - (-x).exp()) / (2 * x) - 1) / z if z > Decimal("1e-12") else Decimal(1) / 6
+
+
+def sinh_coefficients(terms: int) -> tuple[float, ...]:
+    return tuple(map(float, interpolated(sinh_quotient, terms, Decimal(0), Decimal(1))))
+
+
+def sinh_error(coefficients: Sequence[float]) -> float:
+    """The greatest error of x + x*z*p(z) as sinh(x), relative to it, up to 1."""
+    points = [Decimal(step) / 100 for step in range(1, 101)]
+    return float(max(abs(value(coefficients, z) - sinh_quotient(z)) * z / (1 + z * sinh_quotient(z)) for z in points))
 
 
 def tanh_fraction(depth: int) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import poly
@@ -107,6 +107,71 @@ def test_depthwise(channels, image, taps, stride, pad, last, dtype, zeroed, isa,
     kernel(x, w, y)
     bound = 4 * taps[0] * taps[1] * np.finfo(numpy).eps * (np.abs(wanted).max() + 10)
     np.testing.assert_allclose(y, wanted, rtol=0, atol=bound)
+
+
+def pooling(channels, image, taps, stride, last, T):
+    """The greatest and the sum of an image's neighbourhoods, each in a local: NHWC if the channels come `last`."""
+    (H, W), (R, S), C = image, taps, channels
+    P, Q = (H - R) // stride + 1, (W - S) // stride + 1
+
+    @poly.nest
+    def nhwc(X: T[H, W, C], Y: T[P, Q, C], Z: T[P, Q, C]):
+        for p in range(P):
+            for q in range(Q):
+                for c in range(C):
+                    most = X[stride * p, stride * q, c]
+                    total: T = 0.0
+                    for r in range(R):
+                        for s in range(S):
+                            most = max(most, X[stride * p + r, stride * q + s, c])
+                            total += X[stride * p + r, stride * q + s, c]
+                    Y[p, q, c] = most
+                    Z[p, q, c] = total / (R * S)
+
+    @poly.nest
+    def nchw(X: T[C, H, W], Y: T[C, P, Q], Z: T[C, P, Q]):
+        for c in range(C):
+            for p in range(P):
+                for q in range(Q):
+                    most = X[c, stride * p, stride * q]
+                    total: T = 0.0
+                    for r in range(R):
+                        for s in range(S):
+                            most = max(most, X[c, stride * p + r, stride * q + s])
+                            total += X[c, stride * p + r, stride * q + s]
+                    Y[c, p, q] = most
+                    Z[c, p, q] = total / (R * S)
+
+    return (nhwc if last else nchw), (P, Q)
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    channels=st.integers(1, 35),
+    image=st.tuples(st.integers(3, 19), st.integers(3, 35)),
+    taps=st.sampled_from([(2, 2), (3, 3), (1, 3), (3, 1)]),
+    stride=st.integers(1, 3),
+    last=st.booleans(),
+    isa=st.sampled_from(ISAS),
+    threads=st.sampled_from([1, 2]),
+)
+@example(32, (8, 8), (2, 2), 2, True, "c", 1)
+def test_pooling_with_locals(channels, image, taps, stride, last, isa, threads):
+    """Each of the jammed iterations has locals of its own."""
+    nest, out = pooling(channels, image, taps, stride, last, f32)
+    shapes = [(*size, channels) if last else (channels, *size) for size in (image, out)]
+    x = np.random.default_rng(0).standard_normal(shapes[0]).astype(np.float32)
+    y, z = (np.full(shapes[1], np.nan, np.float32) for _ in range(2))
+    poly.compile(nest, target=isa, threads=threads)(x, y, z)
+    wide = np.moveaxis(x, -1, 0) if last else x
+    parts = [
+        wide[:, r : r + stride * (out[0] - 1) + 1 : stride, s : s + stride * (out[1] - 1) + 1 : stride]
+        for r in range(taps[0])
+        for s in range(taps[1])
+    ]
+    most, mean = np.max(parts, axis=0), np.mean(parts, axis=0, dtype=np.float64)
+    np.testing.assert_array_equal(np.moveaxis(y, -1, 0) if last else y, most)
+    np.testing.assert_allclose(np.moveaxis(z, -1, 0) if last else z, mean, rtol=0, atol=1e-6 * np.abs(parts).max())
 
 
 @pytest.mark.parametrize(("last", "lanes", "jam"), [(True, "c", "q"), (False, "q", "p")])

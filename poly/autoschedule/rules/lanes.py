@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 
+from codegen.expr import Load
 from poly.analysis.legality import lane_conflict, race
 from poly.autoschedule.rules.attempt import applied, attempt
 from poly.autoschedule.rules.form import Form
+from poly.autoschedule.rules.rows import with_rows
 from poly.autoschedule.rules.shapes import innermost
 from poly.autoschedule.spaces.space import Knob, Values
+from poly.ir.edits import find_loop, fresh
 from poly.ir.instances import coordinates
 from poly.ir.layout import step
 from poly.ir.nest import Nest
@@ -30,7 +33,7 @@ from poly.ir.strides import (
 )
 from poly.ir.tree import Band, Leaf, Node, Sequence, bands, statements, walk
 from poly.schedules.schedule import Schedule
-from poly.schedules.steps import Distribute, Part, Reverse, Step, Unroll, Vectorize
+from poly.schedules.steps import Distribute, Flatten, Part, Reverse, Step, Unroll, Vectorize
 from poly.schedules.steps.formulas import Formula
 
 WRITTEN_OUT = (2, 4, 8)
@@ -41,6 +44,8 @@ FEW = 4
 """Loops with fewer iterations have no lanes: filling and combining these takes longer than the work."""
 WORTH_LANES = 8
 """The least iterations of a loop that gets lanes although there are loops inside."""
+ROW = 256
+"""Loops with fewer iterations are made one with those around them that go on where they end."""
 NEAR = 4
 """The elements from one lane's to the next one's that a few loads and shuffles bring together."""
 
@@ -72,9 +77,68 @@ def vectorized(schedule: Schedule) -> Schedule:
     """
     schedule = _around_short(_forward(_parted(schedule)))
     nest, tree = schedule.nest, schedule.tree
-    candidates = [band for band in innermost(tree) if band.unroll < 2 and not is_short(nest, band)]
+    candidates = [band for band in innermost(tree) if band.unroll < 2]
     loops = [band for band in candidates if lane_conflict(nest, tree, band.name) is None]
-    return applied(schedule, [Vectorize(band.name) for band in loops if unpaid(schedule, band) is None])
+    for name in [band.name for band in loops if unpaid(schedule, band) is None]:
+        schedule = _with_lanes(schedule, find_loop(schedule.tree, name))
+    return schedule
+
+
+def _with_lanes(schedule: Schedule, band: Band) -> Schedule:
+    """The schedule with lanes along an innermost loop, in the form that suits it."""
+    flat = flattened(schedule, band)
+    if flat is not None:
+        made = attempt(schedule, [flat, Vectorize(flattened_name(schedule.tree, flat))])
+        if made is not None:
+            return made
+    if is_short(schedule.nest, band):
+        return schedule
+    return with_rows(schedule, band) or applied(schedule, [Vectorize(band.name)])
+
+
+def flattened(schedule: Schedule, band: Band) -> Flatten | None:
+    """The step that makes one loop of a loop of few iterations and those around it that go on where it ends.
+
+    for i:                                         for i_j in range(7*H):
+      for j in range(7): s += x[c, i, j]     ->      s += x[c, i_j / 7, i_j % 7]
+    """
+    found, nest = [band], schedule.nest
+    steps = _steps(schedule, band)
+    whole = extent(nest, band)
+    for outer in reversed(_around(schedule.tree, band)):
+        if steps is None or whole is None or whole >= ROW or outer.parallel or outer.body is not found[0]:
+            break
+        beyond, count = _steps(schedule, outer), extent(nest, outer)
+        if beyond is None or count is None or any(beyond[at] != by * whole for at, by in steps.items()):
+            break
+        found.insert(0, outer)
+        whole *= count
+    return Flatten(tuple(one.name for one in found)) if len(found) > 1 else None
+
+
+def flattened_name(tree: Node, step: Flatten) -> str:
+    """The name that the step gives the loop."""
+    return fresh(tree, "_".join(step.loops))
+
+
+def _around(tree: Node, band: Band) -> list[Band]:
+    """The loops around a loop, outermost first."""
+    path = paths(tree)[statements(band)[0]]
+    loops = [node for node in path if isinstance(node, Band)]
+    return loops[: [one.name for one in loops].index(band.name)]
+
+
+def _steps(schedule: Schedule, band: Band) -> dict[tuple[str, Load], int] | None:
+    """The elements by which each access of each statement moves with an iteration; None if that is not known."""
+    nest, moved = schedule.nest, _moved(schedule, band, 1)
+    if moved is None:
+        return None
+    found = {
+        (name, access): step(nest.array(access.array), access, at).number
+        for name, at in moved.items()
+        for access in accesses(nest.statement(name))
+    }
+    return None if None in found.values() else {key: by for key, by in found.items() if by is not None}
 
 
 def _parted(schedule: Schedule) -> Schedule:

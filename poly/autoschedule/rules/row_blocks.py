@@ -53,15 +53,22 @@ class RowProduct:
 
     @property
     def outside(self) -> int:
-        """The number of loops around its rows, all of which count batches."""
-        batch = {axis.iterator for axis in self.roles.batch}
-        return next((at for at, iterator in enumerate(self.loops) if iterator not in batch), len(self.loops))
+        """The number of loops around its rows, all of which count batches or have one iteration."""
+        r = self.roles
+        inside = {axis.iterator for axis in (*r.rows, *r.columns, *r.reduce, *r.overlaps)}
+        return next((at for at, iterator in enumerate(self.loops) if iterator in inside), len(self.loops))
 
     @property
     def rows(self) -> str | None:
         """The iterator of the outermost loop inside these, if it counts rows."""
-        iterator = list(self.loops)[self.outside]
+        iterator = next(islice(self.loops, self.outside, None), None)
         return iterator if iterator in {axis.iterator for axis in self.roles.rows} else None
+
+    @property
+    def shared(self) -> int:
+        """The number of loops around the one that threads share: the outermost batch, or the rows if there is none."""
+        batch = {axis.iterator for axis in self.roles.batch}
+        return next((at for at, iterator in enumerate(self.loops) if iterator in batch), self.outside)
 
 
 def passes_locals(made: Schedule) -> bool:
@@ -139,7 +146,8 @@ def _blocked(base: Schedule, run: Sequence[Band], products: Sequence[RowProduct]
     made = attempt(base, [*cuts, *(Fuse(first, other, at=block) for other in others)])
     for one in products:
         made = made and attempt(made, _steps(one, size, made, target, around))
-    outermost = run[0].name if outside else block
+    batch = _below(run[0], products[0].shared) if products[0].shared < outside else None
+    outermost = batch.name if batch is not None else block
     return made and (attempt(made, [Parallel(outermost)]) if target.threads > 1 else made)
 
 
@@ -162,19 +170,19 @@ def _block(nest: Nest, run: Sequence[Band], one: RowProduct, target: Target) -> 
     """The rows of a block; None if what the loops pass on fits in L2 anyway, or in no block.
 
     It has as many rows as fill half of L2, but no fewer than a block of a library: each reads all of the right operand.
+    A batch whose rows all fit is one block.
     """
     members = [frozenset(statements(band)) for band in run]
     passed = sum(
         expected_bytes(array) for array in nest.arrays if array.kind == "local" and _is_passed(nest, array, members)
     )
-    axes = {axis.iterator: axis for axis in (*one.roles.batch, *one.roles.rows)}
-    counted = [*one.loops][: one.outside + 1]
-    rows, room = axes[counted[-1]].guess, target.caches.l2 * FULL / 2
-    a_row = passed / prod(axes[iterator].guess for iterator in counted)
-    if a_row * rows <= room:
+    batches = prod(axis.guess for axis in one.roles.batch)
+    rows, room = next(axis.guess for axis in one.roles.rows if axis.iterator == one.rows), target.caches.l2 * FULL / 2
+    if passed <= room:
         return None
-    blocks = round(rows / max(LEAST, room / a_row) / target.threads) * target.threads
-    return ceil(rows / blocks) if blocks > 1 else None
+    within = target.threads if batches == 1 else 1
+    blocks = round(rows / max(LEAST, room * batches * rows / passed) / within) * within
+    return ceil(rows / blocks) if blocks > 1 else rows if batches > 1 else None
 
 
 def _is_passed(nest: Nest, array: Array, members: Sequence[frozenset[str]]) -> bool:

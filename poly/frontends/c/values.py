@@ -42,7 +42,10 @@ COMPARISONS: Mapping[str, type[ast.cmpop]] = {
 FOLDED: Mapping[str, Callable[[float, float], float]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 INT = (-(2**31), 2**31 - 1)
 """The least and greatest int."""
-FUNCTIONS = ("exp", "log", "sqrt", "tanh", "erf", "sin", "cos", "floor", "ceil", "pow", "fabs", "fmin", "fmax")
+FUNCTIONS = (
+    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "sinh", "cosh", "tanh", "erf", "sin", "cos", "tan",
+    "atan", "floor", "ceil", "pow", "fabs", "fmin", "fmax",
+)  # fmt: skip
 """The functions of math.h that poly knows; each may end in `f`."""
 ABSOLUTE = ("abs", "labs", "llabs")
 KNOWN = f"The functions are {', '.join(FUNCTIONS)}, and these with an f at the end for float, and abs."

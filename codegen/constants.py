@@ -1,0 +1,231 @@
+"""The constants of the elementary functions: polynomials, ends of ranges, and how numbers are stored.
+
+tests/support/elementary_fit.py derives them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from codegen.polynomials import horner
+from codegen.scalar import literal
+from microkernels.dtypes import DType, f32, f64
+
+
+@dataclass(frozen=True)
+class Constants:
+    """The constants of the functions in a scalar type.
+
+    `exp` are q's coefficients, the lowest first, evaluated in groups of `group`; `ln2` is split in two. Below `lowest`,
+    exp is 0, above `highest` infinity; above `flat`, tanh is 1. `tanh` are the two polynomials of its fraction, `above`
+    and `below` in `x - x*z*above/below`. `mantissa` bits follow an exponent that is stored with `bias` added. `log` are
+    q's coefficients, and `root` the bits of sqrt(1/2). `inverses` of ln 2 and ln 10, and log10 2, are split in two like
+    `ln2`, the inverses after `head` bits. `erf` are p's and `tail` t's coefficients; erf is 1 above `whole`, and
+    `centre` is for f64. `sinh` and `atan` are p's coefficients, `quarter` is pi/2 in two parts.
+    """
+
+    dtype: DType
+    mantissa: int
+    bias: int
+    lowest: float
+    highest: float
+    flat: float
+    ln2: tuple[float, float]
+    exp: tuple[float, ...]
+    group: int
+    tanh: tuple[tuple[int, ...], tuple[int, ...]]
+    log: tuple[float, ...]
+    root: int
+    head: int
+    inverses: tuple[tuple[float, float], tuple[float, float]]
+    log10_2: tuple[float, float]
+    erf: tuple[float, ...]
+    tail: tuple[float, ...]
+    centre: float
+    whole: float
+    sinh: tuple[float, ...]
+    atan: tuple[float, ...]
+    quarter: tuple[float, float]
+
+    @property
+    def name(self) -> str:
+        return self.dtype.name
+
+    @property
+    def c(self) -> str:
+        return self.dtype.c_name
+
+    @property
+    def suffix(self) -> str:
+        """The end of the name of a function of C's library."""
+        return "f" * (self.dtype == f32)
+
+    @property
+    def largest(self) -> float:
+        return (2 - 2.0**-self.mantissa) * 2.0**self.bias
+
+    @property
+    def bits(self) -> str:
+        """The integer type of the same size."""
+        return f"uint{8 * self.dtype.size}_t"
+
+    @property
+    def sign(self) -> str:
+        """The integer with the bit of the sign."""
+        return f"(({self.bits})1 << {8 * self.dtype.size - 1})"
+
+    def number(self, value: float) -> str:
+        return literal(value, self.dtype).text
+
+    def polynomial(self, coefficients: Sequence[float], z: str = "z") -> str:
+        """A polynomial in z."""
+        return horner(list(map(self.number, coefficients)), z)
+
+
+CONSTANTS = (
+    Constants(
+        f32,
+        mantissa=23,
+        bias=127,
+        lowest=-104.0,
+        highest=89.0,
+        flat=10.0,
+        ln2=(0.693115234375, 3.1946184945309415e-05),
+        exp=(0.5, 0.1666657702559799, 0.04166655466205065, 0.008363173074513711, 0.0013926176119927734),
+        group=2,
+        tanh=((315, 14), (945, 420, 15)),
+        log=(0.6666668503957586, 0.3998878056602198, 0.2957994939197279),
+        root=0x3F3504F3,
+        head=12,
+        inverses=((1.4423828125, 0.00031222838896340733), (0.4342041015625, 9.038034075182765e-05)),
+        log10_2=(0.301025390625, 4.605038981195214e-06),
+        erf=(
+            0.12837916584835093,
+            -0.37612626666720334,
+            0.11283594715160218,
+            -0.026854212010626412,
+            0.005189087423433974,
+            -0.000801686428716587,
+            7.875875062685488e-05,
+        ),
+        tail=(
+            1.1289572433855557,
+            0.6339714475892645,
+            0.10809191262559006,
+            -0.02530860119477926,
+            0.004373922624821658,
+            -0.0005157455638198312,
+            3.65930118204377e-05,
+            -1.1660325004599574e-06,
+        ),
+        centre=0.0,
+        whole=4.0,
+        sinh=(0.16666666646842135, 0.00833333967591706, 0.00019838101968683888, 2.8062802582276946e-06),
+        atan=(
+            -0.33333332901484686,
+            0.1999987524978264,
+            -0.14279801095810957,
+            0.11006880681346318,
+            -0.08235505763636282,
+            0.04225685963021552,
+        ),
+        quarter=(1.5707963705062866, -4.371138828673793e-08),
+    ),
+    Constants(
+        f64,
+        mantissa=52,
+        bias=1023,
+        lowest=-746.0,
+        highest=710.0,
+        flat=20.0,
+        ln2=(0.693147180559663, 2.8235290563031577e-13),
+        exp=(
+            0.5000000000000001,
+            0.16666666666666669,
+            0.041666666666624164,
+            0.008333333333330065,
+            0.0013888888917196719,
+            0.00019841269863040545,
+            2.4801521322368692e-05,
+            2.7557268480310024e-06,
+            2.7620075879983367e-07,
+            2.5100375832561234e-08,
+        ),
+        group=4,
+        tanh=((11486475, 810810, 12870, 44), (34459425, 16216200, 945945, 13860, 45)),
+        log=(
+            0.666666666666667,
+            0.39999999999899505,
+            0.28571428625975487,
+            0.2222221113479508,
+            0.18182889125261723,
+            0.15331721600556042,
+            0.14616449685043406,
+        ),
+        root=0x3FE6A09E667F3BCD,
+        head=26,
+        inverses=((1.4426950216293335, 1.9259629911266175e-08), (0.4342944771051407, 4.798111141615973e-09)),
+        log10_2=(0.30102999566395283, 2.8363394551044964e-14),
+        erf=(
+            0.1283791670955126,
+            -0.3761263890318375,
+            0.11283791670954879,
+            -0.026866170645076792,
+            0.0052239776248180145,
+            -0.000854832698083379,
+            0.0001205533111164271,
+            -1.4925595266831182e-05,
+            1.6461000484121368e-06,
+            -1.6350312701054695e-07,
+            1.4659775274047436e-08,
+            -1.1372848856791674e-09,
+            5.957176147748911e-11,
+        ),
+        tail=(
+            0.22050569220490668,
+            -0.3542749399096508,
+            0.18520377745117433,
+            -0.058999321275242905,
+            0.0046237410127983524,
+            0.004097066828908494,
+            -0.0008282026394659463,
+            -0.00048301467542364993,
+            8.981005239881979e-05,
+            8.257182726333209e-05,
+            -1.951673951606389e-06,
+            -1.500934232896183e-05,
+            -3.278034613417748e-06,
+            2.0903751327533125e-06,
+            1.325325007561017e-06,
+            -7.414673933556027e-08,
+            -2.7064822829045976e-07,
+        ),
+        centre=2.375,
+        whole=6.0,
+        sinh=(
+            0.16666666666666666,
+            0.008333333333333299,
+            0.00019841269841324198,
+            2.7557319191381816e-06,
+            2.5052117695907823e-08,
+            1.6057679623801638e-10,
+            7.746178593018827e-13,
+        ),
+        atan=(
+            -0.33333333333333326,
+            0.199999999999916,
+            -0.14285714284106285,
+            0.11111110990139533,
+            -0.09090904370311348,
+            0.07692198451257941,
+            -0.06665052856794013,
+            0.058664967492257074,
+            -0.05157516225552972,
+            0.04283578705573422,
+            -0.02895352123252625,
+            0.011152908092096214,
+        ),
+        quarter=(1.5707963267948966, 6.123233995736766e-17),
+    ),
+)

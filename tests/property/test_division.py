@@ -1,0 +1,84 @@
+"""Vector loops that divide by what stays the same in them: results next to the exact quotients, and odd values."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import poly
+from poly import f32, f64
+
+M, N = poly.sizes("M N")
+KERNELS: dict[tuple[str, str], poly.Kernel] = {}
+
+
+def nest(T):
+    @poly.nest
+    def divided(x: T[M, N], d: T[M], y: T[M, N]):
+        for i in range(M):
+            for j in range(N):
+                y[i, j] = x[i, j] / d[i]
+
+    return divided
+
+
+def quotients(x, d, target):
+    """The kernel's, by one kernel for each type and target."""
+    dtype = f32 if x.dtype == np.float32 else f64
+    if (dtype.name, target) not in KERNELS:
+        KERNELS[dtype.name, target] = poly.compile(nest(dtype), target=target, threads=1)
+    y = np.full_like(x, np.nan)
+    KERNELS[dtype.name, target](x, d, y)
+    return y
+
+
+TARGETS = ("c", "c:avx2", "c:portable")
+TYPES = (np.float32, np.float64)
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    seed=st.integers(0, 1000),
+    dtype=st.sampled_from(TYPES),
+    target=st.sampled_from(TARGETS),
+    sizes=st.tuples(st.integers(1, 20), st.integers(1, 700)),
+)
+@pytest.mark.skipif(np.finfo(np.longdouble).nmant < 63, reason="long double is no longer than double here")
+def test_errors(seed, dtype, target, sizes):
+    """Below 0.51 units in the last place, or one unit of subnormal numbers."""
+    rng, info = np.random.default_rng(seed), np.finfo(dtype)
+    most = np.log(float(info.max)) * 0.99
+    x = (rng.choice([-1, 1], sizes) * np.exp(rng.uniform(-1.05 * most, most, sizes))).astype(dtype)
+    d = (rng.choice([-1, 1], sizes[0]) * np.exp(rng.uniform(-5, 60, sizes[0]))).astype(dtype)
+    with np.errstate(over="ignore"):
+        exact = x.astype(np.longdouble) / d[:, None]
+        rounded = exact.astype(dtype)
+    y = quotients(x, d, target)
+    finite = np.isfinite(rounded)
+    np.testing.assert_array_equal(y[~finite], rounded[~finite])
+    tiny = np.longdouble(info.tiny)
+    unit = np.spacing(np.maximum(np.abs(rounded), info.tiny)).astype(np.longdouble)
+    bound = np.where(np.abs(exact) < tiny, 1.0, 0.51) * unit
+    assert np.all(np.abs(y - exact)[finite] <= bound[finite])
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=["f32", "f64"])
+@pytest.mark.parametrize("target", TARGETS)
+def test_odd_values(dtype, target):
+    """Infinities, NaN, both zeros, subnormal and huge numbers, over such and over plain divisors."""
+    info = np.finfo(dtype)
+    values = [0.0, np.inf, np.nan, info.max, info.tiny, info.smallest_subnormal, 1, 0.75, 2.0**60, 2.0**61, 3, 1e10]
+    odd = np.array([*values, *(-value for value in values)], dtype)
+    x = np.tile(odd, (len(odd), 5))
+    with np.errstate(all="ignore"):
+        wanted = x / odd[:, None]
+    y = quotients(x, odd, target)
+    np.testing.assert_allclose(y, wanted, rtol=info.eps, atol=info.smallest_subnormal)
+    np.testing.assert_array_equal(np.signbit(y[wanted == 0]), np.signbit(wanted[wanted == 0]))
+
+
+@pytest.mark.parametrize(("target", "multiplies"), [("c:avx512", True), ("c:avx2", True), ("c:portable", False)])
+def test_fused_operations_replace_divisions(target, multiplies):
+    source = poly.compile(nest(f32), target=target, threads=1).source
+    assert ("quotient_f32(x[" in source) == multiplies
+    assert "quotient" not in poly.compile(nest(f32), sizes={"M": 9, "N": 30}, target=target, threads=1).source

@@ -1,0 +1,105 @@
+"""Several rows in each iteration of a vector loop that updates the same elements in all rows, against plain loops."""
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import poly
+from poly import f32, f64, i32
+
+B, C, H, M, N, W = poly.sizes("B C H M N W")
+
+
+def nests(T):
+    @poly.nest
+    def prefixes(x: T[M, N], y: T[M, N]):
+        for j in range(N):
+            total: T = 0
+            for i in range(M):
+                total += x[i, j]
+                y[i, j] = total
+
+    @poly.nest
+    def greatest(x: T[M, N], y: T[N]):
+        for j in range(N):
+            y[j] = x[0, j]
+            for i in range(M):
+                y[j] = max(y[j], x[i, j])
+
+    @poly.nest
+    def damped(x: T[M, N], y: T[N]):
+        for j in range(N):
+            y[j] = 0
+        for i in range(M):
+            for j in range(N):
+                y[j] = x[i, j] - 2 * y[j]
+
+    return prefixes, greatest, damped
+
+
+NESTS = {dtype: nests(dtype) for dtype in (f32, f64, i32)}
+
+
+@poly.nest
+def averages(x: f32[B, H, W, C], y: f32[B, C]):
+    for b in range(B):
+        for c in range(C):
+            total: f32 = 0.0
+            for i in range(H):
+                for j in range(W):
+                    total += x[b, i, j, c]
+            y[b, c] = total / (H * W)
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    rows=st.integers(1, 40),
+    columns=st.integers(1, 70),
+    dtype=st.sampled_from([f32, f64, i32]),
+    target=st.sampled_from(["c", "c:avx2", "c:portable"]),
+    threads=st.sampled_from([1, 2]),
+)
+@example(16, 64, f32, "c", 1)
+@example(13, 50, f64, "c:avx2", 1)
+def test_columns(rows, columns, dtype, target, threads):
+    x = np.random.default_rng(0).integers(-9, 9, (rows, columns)).astype(dtype.numpy_name)  # sums of these are exact
+    last = np.zeros(columns, dtype.numpy_name)
+    for row in x[: 10 if dtype == f32 else 30]:
+        last = row - 2 * last
+    for nest, wanted, part in zip(
+        NESTS[dtype],
+        (x.cumsum(axis=0, dtype=x.dtype), x.max(axis=0), last),
+        (x, x, x[: 10 if dtype == f32 else 30]),
+        strict=True,
+    ):
+        kernel = poly.compile(nest, sizes={"M": len(part), "N": columns}, target=target, threads=threads)
+        y = np.full(wanted.shape, -77, x.dtype) if dtype == i32 else np.full(wanted.shape, np.nan, x.dtype)
+        kernel(part, y)
+        np.testing.assert_array_equal(y, wanted)
+
+
+@settings(max_examples=6, deadline=None)
+@given(
+    sizes=st.tuples(st.integers(1, 3), st.integers(1, 9), st.integers(1, 9), st.integers(1, 70)),
+    target=st.sampled_from(["c", "c:avx2"]),
+)
+@example((2, 7, 7, 64), "c")
+def test_averages_of_channels(sizes, target):
+    x = np.random.default_rng(0).standard_normal(sizes, np.float32)
+    y = np.full((sizes[0], sizes[3]), np.nan, np.float32)
+    poly.compile(averages, sizes=dict(zip("BHWC", sizes, strict=True)), target=target, threads=1)(x, y)
+    bound = sizes[1] * sizes[2] * np.finfo(np.float32).eps * np.abs(x).max()
+    np.testing.assert_allclose(y, x.astype(np.float64).mean(axis=(1, 2)), rtol=0, atol=bound)
+
+
+@pytest.mark.parametrize(
+    ("nest", "sizes", "rows"),
+    [(NESTS[f32][0], {"M": 64, "N": 100}, 4), (averages, {"B": 1, "H": 7, "W": 7, "C": 64}, 7)],
+    ids=["prefixes", "averages"],
+)
+def test_rows_are_inside_the_vector_loop(nest, sizes, rows):
+    text = str(poly.compile(nest, sizes=sizes, threads=1).schedule)
+    assert re.search(rf"for \w+ in .*# vectorize\n\s*for \w+ in .*# unroll {rows}\n", text)
