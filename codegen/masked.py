@@ -7,9 +7,10 @@ for q < 14:                                 f32x16 Y_lanes, X_lanes, …;
                                               …
                                               for (lane < 16)  if (lane < 14) Y[lane] = Y_lanes;
 
-A condition on the lane is a mask, and so is the end of the loop: no lane runs alone. What all lanes read is loaded
-before the loop, since compilers do not load one element under a mask. Each operation is a loop of its own: gcc makes
-no vectors of several different conditions in one loop.
+A condition on the lane is a mask, and so is the end of the loop: no lane runs alone. Vectors in whose lanes all
+conditions hold run a text without masks. What all lanes read is loaded before the loop, since compilers do not load one
+element under a mask. Each operation is a loop of its own: gcc makes no vectors of several different conditions in one
+loop.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import cgen
 
 from codegen import style
 from codegen.expr import accessed, loads
-from codegen.integer import Compare, Int, Linear, Test, floor_quotient, gaps, maximum, minimum, parts_of
+from codegen.integer import Compare, Int, Linear, Test, connected, floor_quotient, gaps, maximum, minimum, parts_of
 from codegen.lanes import MASKED_SIZE, Hoisted, counted, hoisted
 from codegen.loop_ir import Block, For, If, Node, Run, substituted
 from codegen.macros import EACH_LANE
@@ -200,12 +201,27 @@ class JammedLines:
         start = Line(f"int64_t {first} = {loop.start}", loop.start.names)
         test = Compare(place, "<", self.jam.end)
         body = self._vector(place, held, taken | {first})
+        whole = self._all_hold(place)
+        if whole is not None:
+            inner = self._vector(place, held, taken | {first}, masked=False)
+            body = [style.Branch(whole, style.Braces(inner), style.Braces(body))]
         each = style.ForStatement(start, Line(str(test), test.names), Line(f"{first} += {lanes}"), style.Braces(body))
         return [*held.lines, each]
 
-    def _vector(self, place: Int, held: Hoisted, taken: frozenset[str]) -> list[cgen.Generable]:
-        """The instances in the lanes from an iteration on."""
-        bounds = _Bounds(self.jam, place, taken)
+    def _all_hold(self, place: Int) -> Test | None:
+        """Whether all conditions hold in the lanes from an iteration on; None if in no vector they do."""
+        jam, start = self.jam, self.jam.loop.start
+        low = maximum(start, *(low for one in jam.instances for low in one.lows))
+        high = minimum(jam.end, *(high for one in jam.instances for high in one.highs))
+        first, last = (low - start).number, (high - start).number
+        if first is not None and last is not None and (-(-first // jam.lanes) + 1) * jam.lanes > last:
+            return None
+        tests = [Compare(low, "<=", place)] * (low != start)
+        return connected("&&", [*tests, Compare(place + jam.lanes, "<=", high)])
+
+    def _vector(self, place: Int, held: Hoisted, taken: frozenset[str], masked: bool = True) -> list[cgen.Generable]:
+        """The instances in the lanes from an iteration on, in which all conditions hold unless it is `masked`."""
+        bounds = _Bounds(self.jam, place, taken, masked)
         values = {self.jam.loop.variable: place + Linear.name("lane")}
         written = [self._at(element, values) for element in self.jam.written]
         runs = [substituted(one.run, values) for one in self.jam.instances]
@@ -310,8 +326,8 @@ def _where(condition: str, lines: list[cgen.Generable]) -> list[cgen.Generable]:
 class _Bounds:
     """The bounds of instances as numbers of lanes, in variables that are declared before the lanes."""
 
-    def __init__(self, jam: JammedLoop, place: Int, taken: frozenset[str]) -> None:
-        self._jam, self._place, self._taken = jam, place, taken
+    def __init__(self, jam: JammedLoop, place: Int, taken: frozenset[str], masked: bool) -> None:
+        self._jam, self._place, self._taken, self._masked = jam, place, taken, masked
         self._known: dict[Int, str] = {}
         self.lines: list[cgen.Generable] = []
 
@@ -326,6 +342,8 @@ class _Bounds:
 
     def inner(self, lows: tuple[Int, ...], highs: tuple[Int, ...]) -> str:
         """Whether a lane is inside bounds; empty if every lane is."""
+        if not self._masked:
+            return ""
         last = minimum(self._jam.lanes, *(high - self._place for high in highs))
         first = maximum(0, *(low - self._place for low in lows))
         tests = [f"lane < {self._number(last, 'to')}"] if last.number != self._jam.lanes else []

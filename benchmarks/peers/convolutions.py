@@ -39,15 +39,15 @@ def layout_name(problem: Convolution) -> str:
 def by_torch(torch: Any, problem: Convolution, arrays: tuple[Array, ...], device: str = "cpu") -> Work:
     """`conv2d` or its like, or what autograd calls for its gradients; the weights are plain tensors."""
     found = tensors(torch, problem, arrays, device)
-    stride, pad, one, none = ([each] * problem.axes for each in (problem.stride, problem.pad, 1, 0))
+    stride, pad, apart, none = ([each] * problem.axes for each in (problem.stride, problem.pad, problem.dilation, 0))
     if problem.part == "results":
         convolve = getattr(torch.nn.functional, f"conv{problem.axes}d")
-        options = {"stride": stride, "padding": pad, "groups": problem.groups}
+        options = {"stride": stride, "padding": pad, "dilation": apart, "groups": problem.groups}
         return functools.partial(convolve, found[IMAGE], found[WEIGHTS], **options)
     place = 0 if problem.part == "image" else 1
     backward = functools.partial(
         torch.ops.aten.convolution_backward, found[RESULTS], found[IMAGE], found[WEIGHTS],
-        None, stride, pad, one, False, none, problem.groups, [place == 0, place == 1, False],
+        None, stride, pad, apart, False, none, problem.groups, [place == 0, place == 1, False],
     )  # fmt: skip
     return lambda: backward()[place]
 
@@ -59,29 +59,28 @@ def by_onednn(torch: Any, problem: Convolution, arrays: tuple[Array, ...]) -> Wo
     axis is given as the second of two.
     """
     found = tensors(torch, problem, arrays)
-    stride, pad, one = ([each] * problem.axes for each in (problem.stride, problem.pad, 1))
+    stride, pad, apart = ([each] * problem.axes for each in (problem.stride, problem.pad, problem.dilation))
     groups = problem.groups
     if problem.axes == 1 and problem.part == "results":
         found = {which: tensor.unsqueeze(2) for which, tensor in found.items()}
-        stride, pad, one = [1, *stride], [0, *pad], [1, 1]
+        stride, pad, apart = [1, *stride], [0, *pad], [1, *apart]
     match problem.part:
         case "results":
             reorder = getattr(torch._C._nn, f"mkldnn_reorder_conv{max(problem.axes, 2)}d_weight")
             plain = found[WEIGHTS].contiguous().to_mkldnn()
-            packed = reorder(plain, pad, stride, one, groups, list(found[IMAGE].shape))
+            packed = reorder(plain, pad, stride, apart, groups, list(found[IMAGE].shape))
             convolve = functools.partial(
-                torch.ops.mkldnn._convolution_pointwise, found[IMAGE], packed, None, pad, stride, one, groups,
+                torch.ops.mkldnn._convolution_pointwise, found[IMAGE], packed, None, pad, stride, apart, groups,
                 "none", [], "",
             )  # fmt: skip
             return (lambda: convolve().squeeze(2)) if problem.axes == 1 else convolve
         case "image" if problem.axes == 2:
-            reached = problem.stride * (problem.out - 1) - 2 * problem.pad + problem.r
-            over = [problem.h - reached] * 2
+            over = [problem.h - (problem.padded - 2 * problem.pad)] * 2
             reorder = torch.ops.mkldnn._reorder_convolution_transpose_weight
-            packed = reorder(found[WEIGHTS], pad, over, stride, one, groups, list(found[RESULTS].shape))
+            packed = reorder(found[WEIGHTS], pad, over, stride, apart, groups, list(found[RESULTS].shape))
             return functools.partial(
-                torch.ops.mkldnn._convolution_transpose_pointwise, found[RESULTS], packed, None, pad, over, stride, one,
-                groups, "none", [], "",
+                torch.ops.mkldnn._convolution_transpose_pointwise, found[RESULTS], packed, None, pad, over, stride,
+                apart, groups, "none", [], "",
             )  # fmt: skip
     return None
 

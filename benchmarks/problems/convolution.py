@@ -28,8 +28,9 @@ PIXELS = "xyz"
 class Convolution:
     """`n` images of `h` pixels along each of `axes` axes: `c` channels in, `k` out, a filter of `r` taps along each.
 
-    A result sees the channels of its group only. The taps reach `pad` pixels beyond the image. Nothing is added there,
-    unless the arrays hold `zeros` around the image: peers that pad by themselves then get the image without these.
+    A result sees the channels of its group only. Taps are `dilation` pixels apart and reach `pad` pixels beyond the
+    image. Nothing is added there, unless the arrays hold `zeros` around the image: peers that pad by themselves then
+    get the image without these.
     """
 
     c: int
@@ -44,16 +45,22 @@ class Convolution:
     groups: int = 1
     axes: int = 2
     zeros: bool = False
+    dilation: int = 1
 
     @property
     def out(self) -> int:
         """The results' extent along each axis."""
-        return (self.h + 2 * self.pad - self.r) // self.stride + 1
+        return (self.h + 2 * self.pad - self.reach) // self.stride + 1
+
+    @property
+    def reach(self) -> int:
+        """The extent of a filter over the image."""
+        return self.dilation * (self.r - 1) + 1
 
     @property
     def padded(self) -> int:
         """The extent of the part of the padded image that the taps reach."""
-        return self.stride * (self.out - 1) + self.r
+        return self.stride * (self.out - 1) + self.reach
 
     @property
     def height(self) -> int:
@@ -68,7 +75,8 @@ class Convolution:
     @property
     def is_textbook(self) -> bool:
         """Whether it is what a simple routine takes: the results of one image with its zeros, two axes, one group."""
-        return self.zeros and (self.part, self.n, self.groups, self.axes) == ("results", 1, 1, 2)
+        plain = (self.part, self.n, self.groups, self.axes, self.dilation) == ("results", 1, 1, 2, 1)
+        return self.zeros and plain
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -151,7 +159,7 @@ class Convolution:
         image, weights, results = (self._by_group(found[which], which) for which in (IMAGE, WEIGHTS, RESULTS))
         at = PIXELS[: self.axes]
         for taps in np.ndindex((self.r,) * self.axes):
-            inside = [self._inside(tap) for tap in taps]
+            inside = [self._inside(self.dilation * tap) for tap in taps]
             reached = results[_at(*(there for there, _ in inside))]
             seen = image[_at(*(here for _, here in inside))]
             filters = weights[_at(*taps)]
@@ -172,7 +180,7 @@ class Convolution:
         return array.reshape(*before, self.groups, channels // self.groups, *after)
 
     def _inside(self, tap: int) -> tuple[slice, slice]:
-        """The results along one axis whose tap is inside the image, and the pixels that they reach."""
+        """The results along one axis whose tap, by its pixel, is inside the image, and the pixels that they reach."""
         first = max(0, -((tap - self.beyond) // self.stride))
         last = min(self.out - 1, (self.height - 1 + self.beyond - tap) // self.stride)
         begin = self.stride * first + tap - self.beyond

@@ -61,4 +61,5 @@ def _of_group(name: str, each: int, extents: dict[str, int]) -> str:
 def _reached(problem: Convolution, at: str, tap: str) -> str:
     """The pixel that a tap of a result reaches."""
     moved = at if problem.stride == 1 else f"{problem.stride} * {at}"
-    return f"{moved} + {tap} - {problem.beyond}" if problem.beyond else f"{moved} + {tap}"
+    apart = tap if problem.dilation == 1 else f"{problem.dilation} * {tap}"
+    return f"{moved} + {apart} - {problem.beyond}" if problem.beyond else f"{moved} + {apart}"

@@ -101,7 +101,8 @@ def _lowered(
         return _lowered(nest, tree, isa, conditions, expanded=True, ahead=ahead)
     workspaces = (*expansion.workspaces, *boxed.workspaces)
     check_room(workspaces)
-    placed = {buffer.name for buffer in boxed.buffers}
+    idle = {array.name for array in nest.arrays if array.kind == "local"} - _accessed(nest)
+    placed = {*idle, *(buffer.name for buffer in boxed.buffers)}
     program = Program(
         name=nest.name,
         sizes=nest.integers,
@@ -117,6 +118,11 @@ def _lowered(
         fused=nest.reassociate,
     )
     return program if isinstance(isa, DeviceISA) else with_stored_types(program)
+
+
+def _accessed(nest: Nest) -> frozenset[str]:
+    """The names of the arrays that some statement accesses; a step of the schedule may have replaced others."""
+    return frozenset(load.array for s in nest.statements for load in (s.target, *s.reads))
 
 
 def _without_idle(nest: Nest, node: Node) -> Node:

@@ -29,6 +29,7 @@ from poly.schedules.loopstring import Blocks, translate
 from poly.schedules.steps import (
     KINDS,
     STEPS,
+    Accumulate,
     Distribute,
     Enclose,
     Flatten,
@@ -41,6 +42,7 @@ from poly.schedules.steps import (
     Parallel,
     Part,
     Reverse,
+    Rewriting,
     Shift,
     Skew,
     Split,
@@ -596,6 +598,44 @@ class Schedule(Displayed):
         return self.apply([Part(statement, loop, number, None if where is None else Formula(where), into, terms)])
 
     @known_keywords
+    def accumulate(self, local: str, array: str) -> Schedule:
+        """Accumulate in an element of an array, in place of a local that is loaded from it or stored to it.
+
+        Copies between the two are left out; no statement of the schedule's nest uses the local any more. Each read must
+        take the same value as before, and the array must be left with the same values.
+
+        Before:
+
+            >>> print(schedule(lower))
+            for i in range(N):
+                for j in range(M):
+                    w[i, j] = B[i, j]
+                    for k in range(i):
+                        w[i, j] += -(L[i, k] * B[k, j])
+                    B[i, j] = w[i, j] / L[i, i]
+
+        After:
+
+            >>> print(schedule(lower).accumulate("w", "B"))
+            for i in range(N):
+                for j in range(M):
+                    for k in range(i):
+                        B[i, j] += -(L[i, k] * B[k, j])
+                    B[i, j] = B[i, j] / L[i, i]
+
+        Where an element is read while the local has another value:
+
+            >>> schedule(lower).accumulate("w", "L")
+            Traceback (most recent call last):
+                ...
+            poly.ScheduleError: accumulate(w, L): no statement copies an element of L to w, or computes one from
+                it. Remedy: another array, or leave w as it is.
+
+        Halide, TVM and loopy have no equivalent.
+        """
+        return self.apply([Accumulate(local, array)])
+
+    @known_keywords
     def microkernel(self, kernel: str, statement: str | None = None, initial: str | None = None) -> Schedule:
         """Replace the innermost loops of a contraction by a hand-tuned kernel, such as `gemm_avx512_6x64`.
 
@@ -670,9 +710,9 @@ class Schedule(Displayed):
         nest, tree, added = self.nest, self.tree, list(self.steps)
         for given in steps if is_collection(steps) else (steps,):
             step = _checked_step(given)
-            if isinstance(step, Part):
-                nest, tree = step.parted(nest, tree)
-            else:
+            if isinstance(step, Rewriting):
+                nest, tree = step.rewritten(nest, tree)
+            if step.reorders or not isinstance(step, Rewriting):
                 tree = checked(nest, tree, step)
             added.append(step)
         return Schedule(nest, tuple(added), tree)

@@ -47,6 +47,8 @@ PROBLEMS = [
     Convolution(3, 4, 8, 3, 2, 1, "NHWC", 2, axes=1),
     Convolution(2, 4, 5, 3, 1, 1, "NCHW", 2, "image", 2, 3),
     Convolution(3, 4, 5, 3, 1, 1, "NHWC", 2, axes=3),
+    Convolution(3, 4, 9, 3, 1, 2, "NHWC", 2, dilation=2),
+    Convolution(3, 4, 9, 3, 2, 1, "NCHW", 2, "image", dilation=2),
     LoopsProblem("jacobi_2d", (("N", 12), ("T", 3))),
     LoopsProblem("heat_3d", (("N", 8), ("T", 2))),
     LoopsProblem("seidel_2d", (("N", 12), ("T", 3))),

@@ -65,6 +65,7 @@ def test_the_expected_result_is_that_of_the_loops(name: str, problem: Any, sizes
         Convolution(2, 3, 7, 3, 2, 1, axes=1),
         Convolution(2, 1, 4, 3, 1, 1, axes=3),
         Convolution(2, 3, 5, 3, 1, 1, zeros=True),
+        Convolution(2, 3, 7, 3, 2, 1, dilation=2),
     ],
     ids=str,
 )

@@ -79,13 +79,19 @@ def each(seed: int) -> list[Any]:
     return [pytest.param(kind, dtype, seed, id=f"{kind}-{dtype}") for kind in KINDS for dtype in ("f32", "i32")]
 
 
-def check(call: Any, nest: Any, told: str, strided: bool = False) -> None:
-    """A call does what the loops as written do; `strided`: rows lie further apart than they must."""
-    right, got = arguments(nest), arguments(nest)
-    if strided:
-        got = [_apart(value) for value in got]
+def wanted(nest: Any) -> list[Any]:
+    """What the loops as written make of the arguments."""
+    right = list(arguments(nest))
     with np.errstate(all="ignore"):
         nest.reference(*right)
+    return right
+
+
+def check(call: Any, nest: Any, right: list[Any], told: str, strided: bool = False) -> None:
+    """A call does what the loops as written do; `strided`: rows lie further apart than they must."""
+    got = arguments(nest)
+    if strided:
+        got = [_apart(value) for value in got]
     call(*got)
     for a, b in zip(got, right, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, err_msg=told)
@@ -103,17 +109,17 @@ def _apart(value: Any) -> Any:
 def test_names_in_c(kind: str, dtype: str, seed: int) -> None:
     for names in sets(SETS, seed):
         nest = named(kind, dtype, names, "nest")
-        known = dict(zip(nest.sizes, SHAPES.values(), strict=True))
+        known, right = dict(zip(nest.sizes, SHAPES.values(), strict=True)), wanted(nest)
         for kernel in (poly.compile(nest, threads=2), poly.compile(nest, **known)):
-            check(kernel, nest, f"{names}")
-            check(kernel, nest, f"strided {names}", strided=True)
+            check(kernel, nest, right, f"{names}")
+            check(kernel, nest, right, f"strided {names}", strided=True)
 
 
 @pytest.mark.parametrize(("kind", "dtype", "seed"), each(2))
 def test_names_in_opencl(kind: str, dtype: str, seed: int) -> None:
     for names in sets(SETS, seed):
         nest = named(kind, dtype, names, "nest")
-        check(poly.compile(nest, target=device().label), nest, f"{names}")
+        check(poly.compile(nest, target=device().label), nest, wanted(nest), f"{names}")
 
 
 @pytest.mark.parametrize(("kind", "dtype", "seed"), each(3))

@@ -44,6 +44,15 @@ def two(A: f32[M, N], X: f32[M, N], Y: f32[M, N]):
             Y[p, q] = X[p, q]
 
 
+@poly.nest
+def summed(A: f32[M, N], X: f32[M]):
+    for i in range(M):
+        w = X[i]
+        for j in range(N):
+            w += A[i, j]
+        X[i] = w
+
+
 SIZES = {"M": 4, "N": 4, "K": 4}
 LEVELS = ("L1", "L2", "L3", "memory")
 OWN = "static void matmul_f32_portable_2x4(void)\n{\n}\n"
@@ -118,6 +127,7 @@ def steps() -> list[Door]:
         ),
         Door("part", made.part, ("S0",), {"i": 4}),
         Door("part by a condition", made.part, ("S0",), {"where": "i > 2", "into": "T"}),
+        Door("accumulate", poly.schedule(summed).accumulate, ("w", "X")),
         Door("microkernel", product.microkernel, ("gemm_avx512_6x16",), {"statement": None, "initial": None}),
         Door("loops", made.loops, ("bAb",), {"blocks": {"b": 64}}),
         Door("loops' blocks", lambda b: made.loops("bAb", blocks={"b": b}), (64,)),

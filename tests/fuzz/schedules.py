@@ -223,6 +223,7 @@ class Drawing:
             "fuse": (6, self._fuse),
             "distribute": (4, self._distribute),
             "enclose": (3, self._enclose),
+            "accumulate": (2, self._accumulate),
             "skew": (6, self._skew),
             "shift": (6, self._shift),
             "reverse": (5, lambda m: Step("reverse", (self._loop(m),))),
@@ -289,6 +290,12 @@ class Drawing:
         draw = self.rng.random()
         named = () if draw > 0.5 else (("behind" if draw < 0.3 else "last", self._statement(made)),)
         return Step("distribute", (self._loop(made),), named)
+
+    def _accumulate(self, made: Schedule) -> Step:
+        """A local of the nest, mostly, and any other array."""
+        names = [array.name for array in made.nest.arrays if array.kind != "scalar"]
+        local = [array.name for array in made.nest.arrays if array.kind == "local"]
+        return Step("accumulate", (self.rng.choice(local or names), self.rng.choice(names)))
 
     def _enclose(self, made: Schedule) -> Step:
         inside = statements(self.rng.choice(bands(made.tree) or [made.tree]))

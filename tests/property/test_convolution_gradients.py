@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import poly
+from microkernels.isa import ISAS
+from poly.autoschedule.default import default_schedule
+from poly.model.core import Target
+from tests.support.machines import LARGE
 
 WAYS = ("scatter", "gather", "weights")
 
@@ -120,6 +125,18 @@ def test_it_goes_to_a_microkernel(way: str, first: bool, target: str) -> None:
     assert "microkernel" in str(kernel.schedule), kernel.schedule
     if way != "weights":
         check(layer, target, packed=True)
+
+
+@pytest.mark.parametrize("isa", ["avx2", "avx512"])
+@pytest.mark.parametrize("channels", [16, 64])
+def test_weights_far_apart_are_copied_before_the_taps(channels: int, isa: str) -> None:
+    """Nine taps lie next to each other: they are read once, and never in place once they exceed the nearest cache."""
+    layer = Gradient("scatter", 1, channels, channels, 7, 7, 3, 1, 1, first=True)
+    text = str(default_schedule(poly.parse(layer.text), Target.nominal(ISAS[isa], LARGE, 1)))
+    if channels == 64:
+        assert re.match(r"for c_tile in .*\n\s*# pack W\n\s*for r in", text), text
+    else:
+        assert "pack W" not in text, text
 
 
 @pytest.mark.parametrize("first", [True, False])

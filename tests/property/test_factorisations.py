@@ -53,6 +53,21 @@ def ldlt(A: f64[N, N], L: f64[N, N], d: f64[N]):
 
 
 @poly.nest
+def in_a_scalar(A: f64[N, N]):
+    for i in range(N):
+        for j in range(i):
+            w = A[i, j]
+            for k in range(j):
+                w -= A[i, k] * A[k, j]
+            A[i, j] = w / A[j, j]
+        for j in range(i, N):
+            w = A[i, j]
+            for k in range(i):
+                w -= A[i, k] * A[k, j]
+            A[i, j] = w
+
+
+@poly.nest
 def columns_first(A: f64[N, N]):
     for j in range(N):
         for k in range(j):
@@ -67,7 +82,7 @@ def arguments(nest: Nest, size: int) -> list[np.ndarray]:
     """A positive definite matrix, and arrays to fill."""
     rng = np.random.default_rng(size)
     half = rng.random((size, size))
-    return [half @ half.T + size * np.eye(size), *(np.ones((size,) * len(array.shape)) for array in nest.arrays[1:])]
+    return [half @ half.T + size * np.eye(size), *(np.ones((size,) * len(array.shape)) for array in nest.arguments[1:])]
 
 
 def check(nest: Nest, made: poly.Schedule, size: int, threads: int = 1) -> None:
@@ -82,7 +97,7 @@ def check(nest: Nest, made: poly.Schedule, size: int, threads: int = 1) -> None:
 
 @settings(max_examples=10)
 @given(
-    st.sampled_from([lu, elimination, cholesky, columns_first, ldlt]),
+    st.sampled_from([lu, elimination, cholesky, columns_first, ldlt, in_a_scalar]),
     st.sampled_from([(2, 2), (4, 2), (3, 3)]),
     st.integers(1, 3),
     st.data(),

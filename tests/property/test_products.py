@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from math import inf
 
 import numpy as np
@@ -96,11 +97,12 @@ MADE = {
     "sum_distance": nest_of(PRODUCTS["sum_distance"], "f64", "ik", "jk", "ij", True),
     "sum_square": nest_of(PRODUCTS["sum_square"], "f32", "ik", "jk", "ji", True),
 }
-KERNELS = {
-    (name, target): poly.compile(nest, target=f"c:{target}", records=False, threads=1)
-    for name, nest in MADE.items()
-    for target in TARGETS
-}
+
+
+@cache
+def compiled(name: str, target: str) -> poly.Kernel:
+    """One kernel for all tests."""
+    return poly.compile(MADE[name], target=f"c:{target}", records=False, threads=1)
 
 
 @settings(deadline=None, max_examples=6)
@@ -118,7 +120,7 @@ def test_defaults_of_open_sizes(name: str, data: st.DataObject) -> None:
     )
     arrays = [drawn(draw, tuple(of[x] for x in names[array]), nest.array(array).dtype.name, True) for array in "ABC"]
     for target in TARGETS:
-        check(nest, KERNELS[name, target], product, [x.copy() for x in arrays])
+        check(nest, compiled(name, target), product, [x.copy() for x in arrays])
 
 
 @pytest.mark.parametrize("name", MADE)
@@ -126,7 +128,7 @@ def test_defaults_of_open_sizes(name: str, data: st.DataObject) -> None:
 def test_defaults_have_their_microkernel(name: str, target: str) -> None:
     family = PRODUCTS[name].family
     exchanged = PRODUCTS[name].exchanged.family
-    source = KERNELS[name, target].source
+    source = compiled(name, target).source
     assert f"{family}_tile_" in source or f"{exchanged}_tile_" in source
 
 

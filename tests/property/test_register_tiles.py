@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from math import exp
 
 import numpy as np
@@ -89,17 +90,18 @@ def greatest(X: f32[C, H + 2, W + 2], Y: f32[C, H, W]):
 TILED = [gaussians, written_out, nearest, in_batches, two_results]
 POOLING = [average, greatest]
 TARGETS = [f"c:{name}" for name in ("avx512", "avx2", "portable") if ISAS[name].runs_here()]
-KERNELS = {
-    (nest, target): poly.compile(nest, target=target, records=False, threads=1)
-    for nest in (*TILED, *POOLING)
-    for target in TARGETS
-}
+
+
+@cache
+def compiled(nest: poly.Nest, target: str) -> poly.Kernel:
+    """One kernel for all tests."""
+    return poly.compile(nest, target=target, records=False, threads=1)
 
 
 @pytest.mark.parametrize("nest", TILED, ids=lambda nest: nest.name)
 @pytest.mark.parametrize("target", TARGETS)
 def test_loops_over_pairs_are_tiled(nest: poly.Function, target: str) -> None:
-    made = KERNELS[nest, target]
+    made = compiled(nest, target)
     assert "_tile[1];" in made.source
     assert any(step.name == "interchange" for step in made.schedule.steps)
     assert "_key" in made.source or "_sum" in made.source or "_max" in made.source, "few results have lanes along j"
@@ -107,7 +109,7 @@ def test_loops_over_pairs_are_tiled(nest: poly.Function, target: str) -> None:
 
 @pytest.mark.parametrize("nest", POOLING, ids=lambda nest: nest.name)
 def test_pooling_has_lanes_over_its_results(nest: poly.Function) -> None:
-    lanes = [band.name for band in bands(KERNELS[nest, TARGETS[0]].schedule.tree) if band.vectorize]
+    lanes = [band.name for band in bands(compiled(nest, TARGETS[0]).schedule.tree) if band.vectorize]
     assert lanes == ["w"]
 
 
@@ -127,7 +129,7 @@ def test_results_are_those_of_plain_loops(nest: poly.Function, data: st.DataObje
     nest.reference(*expected)
     for target in TARGETS:
         own = [x.copy() for x in arrays]
-        KERNELS[nest, target](*own)
+        compiled(nest, target)(*own)
         for got, wanted in zip(own, expected, strict=True):
             np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
 

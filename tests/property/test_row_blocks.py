@@ -20,7 +20,7 @@ from poly.autoschedule.rules.row_blocks import row_blocked
 from poly.ir.tree import Micro, walk
 from poly.model.core import Caches, Target
 from poly.schedules.schedule import Schedule
-from poly.schedules.steps import Parallel
+from poly.schedules.steps import Parallel, Split
 
 SMALL = Caches(1 << 9, 1 << 10, 1 << 14)
 """Caches in which small locals do not fit."""
@@ -78,10 +78,11 @@ def chain(
     width: int,
     masked: bool = False,
     heads: int | None = None,
+    grouped: bool = False,
 ) -> poly.Nest:
     """A product, what is done with its rows, and what reads them; `masked` if each row ends at the diagonal.
 
-    The whole is repeated for each of `heads`.
+    The whole is repeated for each of `heads`, which share B and C if they are `grouped`.
     """
     right, shape = ("B[j, k]", "N, K") if turned else ("B[k, j]", "K, N")
     sums = "    z: f32[M]\n    m: f32[M]\n" if between in ("softmax", "sum") else ""
@@ -95,16 +96,17 @@ def chain(D: f32[M, {"L" if after == "product" else "N"}], A: f32[M, K], B: f32[
                 t[i, j] += A[i, k] * {right}
 {BETWEEN[between]}{AFTER[after]}"""
     text = text.replace("range(N)", "range(i + 1)") if masked else text
-    text = for_each_head(text) if heads else text
+    text = for_each_head(text, grouped) if heads else text
     sizes = {"M": m, "N": n, "K": k, "L": width, **({"H": heads} if heads else {})}
     return poly.parse(text, {**{name: poly.sizes(name) for name in sizes}, "exp": exp}).with_sizes(sizes)
 
 
-def for_each_head(text: str) -> str:
-    """A chain in a loop over heads, which all arrays but the bias have as their first dimension."""
+def for_each_head(text: str, grouped: bool) -> str:
+    """A chain in a loop over heads, the first dimension of all arrays but the bias, and B and C if `grouped`."""
+    own = "DAtzm" if grouped else "DABCtzm"
     declared, loops = text.split("    for i", 1)
-    declared = re.sub(r"\b([DABCtzm]: f32)\[", r"\1[H, ", declared)
-    inside = re.sub(r"\b([DABCtzm])\[", r"\1[h, ", f"    for i{loops}")
+    declared = re.sub(rf"\b([{own}]: f32)\[", r"\1[H, ", declared)
+    inside = re.sub(rf"\b([{own}])\[", r"\1[h, ", f"    for i{loops}")
     return declared + "    for h in range(H):\n" + indent(inside, "    ")
 
 
@@ -129,7 +131,8 @@ def test_chains_in_blocks_of_rows(data: st.DataObject) -> None:
     isa = data.draw(st.sampled_from([one for one in (ISAS["avx2"], host()) if one.runs_here()]))
     threads = data.draw(st.sampled_from([1, 2]))
     masked, heads = data.draw(st.booleans()), data.draw(st.sampled_from([None, 1, 3]))
-    nest = chain(between, after, data.draw(st.booleans()), m, max(m, n) if masked else n, k, width, masked, heads)
+    turned, grouped = data.draw(st.booleans()), data.draw(st.booleans())
+    nest = chain(between, after, turned, m, max(m, n) if masked else n, k, width, masked, heads, grouped)
     made = row_blocked(nest, target(isa, threads))
     if made is None:
         assert masked, "a product over a box is long enough"
@@ -148,15 +151,17 @@ def test_masked_attention(isa: ISA, monkeypatch: pytest.MonkeyPatch) -> None:
     compared(made.nest, with_other_loops(made, target(isa)), isa)
 
 
-@pytest.mark.parametrize(("heads", "least"), [(1, 7), (3, 7), (3, 100)])
-def test_heads(heads: int, least: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks of rows are made for a single head, too, and where the rows of a head are one block."""
+@pytest.mark.parametrize(("heads", "least", "grouped"), [(1, 7, False), (3, 7, False), (3, 100, False), (3, 7, True)])
+def test_heads(heads: int, least: int, grouped: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of rows are made for a single head, too, where a head is one block, and where heads share operands."""
     monkeypatch.setattr(row_blocks, "LEAST", least)
-    nest = chain("softmax", "product", True, 47, 53, 9, 19, heads=heads)
+    nest = chain("softmax", "product", True, 47, 53, 9, 19, heads=heads, grouped=grouped)
     made = row_blocked(nest, target(threads=2))
     assert made is not None
     shared = [step.loop for step in made.steps if isinstance(step, Parallel)]
     assert [name.split("_")[0] for name in shared] == ["h" if heads > 1 else "i"]
+    cut = {name.split("_")[0] for step in made.steps if isinstance(step, Split) for name, _ in step.sizes}
+    assert "h" not in cut
     compared(nest, with_other_loops(made, target(threads=2)), host(), 2)
 
 

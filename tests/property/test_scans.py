@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -78,16 +79,17 @@ def products(x: i32[N], y: i32[N], s: i32[1]):
 
 NESTS = [of_rows, exclusive, from_the_element_before, in_place, greatest_so_far, least_so_far, products]
 TARGETS = [f"c:{name}" for name in ("avx512", "avx2", "portable") if ISAS[name].runs_here()]
-KERNELS = {
-    (nest, target): poly.compile(nest, target=target, records=False, threads=1)
-    for nest in (*NESTS, of_columns)
-    for target in TARGETS
-}
+
+
+@cache
+def compiled(nest: poly.Nest, target: str) -> poly.Kernel:
+    """One kernel for all tests."""
+    return poly.compile(nest, target=target, records=False, threads=1)
 
 
 @pytest.mark.parametrize("nest", NESTS, ids=lambda nest: nest.name)
 def test_it_runs_a_vector_at_a_time(nest: poly.Function) -> None:
-    assert all("_scan_" in KERNELS[nest, target].source for target in TARGETS)
+    assert all("_scan_" in compiled(nest, target).source for target in TARGETS)
 
 
 @settings(deadline=None, max_examples=15)
@@ -106,7 +108,7 @@ def test_results_are_those_of_the_loops(nest: poly.Function, data: st.DataObject
     nest.reference(*expected)
     for target in TARGETS:
         own = [x.copy() for x in arrays]
-        KERNELS[nest, target](*own)
+        compiled(nest, target)(*own)
         for got, wanted in zip(own, expected, strict=True):
             np.testing.assert_array_equal(got, wanted)
 

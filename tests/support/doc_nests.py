@@ -45,6 +45,16 @@ def solve(L: f64[N, N], x: f64[N]):
 
 
 @poly.nest
+def lower(L: f64[N, N], B: f64[N, M]):
+    for i in range(N):
+        for j in range(M):
+            w = B[i, j]
+            for k in range(i):
+                w -= L[i, k] * B[k, j]
+            B[i, j] = w / L[i, i]
+
+
+@poly.nest
 def matmul(A: f64[M, K], B: f64[K, N], C: f64[M, N]):
     for i in range(M):
         for j in range(N):

@@ -156,7 +156,7 @@ def test_libfuzzer_runs_the_kernels(tmp_path: Path) -> None:
     kernels = [poly.compile(matmul, threads=2), poly.compile(matmul, threads=2, M=16, K=16, N=16)]
     header = make("matmul", kernels)
     (tmp_path / "matmul.h").write_text(header_text(header))
-    found = fuzz(whole_fuzzer(header, header.routines[0]), tmp_path, 20_000, "-O0")
+    found = fuzz(whole_fuzzer(header, header.routines[0]), tmp_path, 10_000, "-O0")
     assert found.returncode == 0, found.stderr[-4000:]
 
 

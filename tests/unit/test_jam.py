@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import poly
 from poly import f32, f64
+from tests.support.machines import derived
 
 ISAS = ("c", "c:avx2", "c:portable")
 
@@ -179,6 +180,22 @@ def test_depthwise_has_lanes_along_contiguous_elements(last, lanes, jam):
     nest, _ = depthwise(32, (14, 14), (3, 3), 1, 1, last, f32)
     text = str(poly.compile(nest, threads=1).schedule)
     assert re.search(rf"for {lanes} in .*# vectorize\n\s*for {jam} in .*# unroll 7", text)
+
+
+def test_how_many_iterations_are_jammed_is_a_knob():
+    nest, _ = depthwise(32, (14, 14), (3, 3), 1, 1, True, f32)
+    space = derived(nest)
+    chosen = space.structures[space.choice.structure]
+    assert [(knob.name, knob.values) for knob in chosen.knobs] == [("jam", (1, 2, 3, 4, 5, 7))]
+    for size in (1, 5, 7):
+        assert f"for q_tile in range({-(-14 // size)})" in str(chosen.schedule({"jam": size}))
+
+
+@pytest.mark.parametrize(("target", "width", "inner"), [("c:avx2", 30, True), ("c:avx2", 14, False)])
+def test_vectors_inside_all_conditions_have_no_masks(target, width, inner):
+    nest, _ = depthwise(2, (4, width), (3, 3), 1, 1, False, f32)
+    text = poly.compile(nest, target=target, threads=1).source
+    assert (f"if (1 <= q_first && q_first + 8 <= {width - 1})" in text) == inner
 
 
 def test_infinite_weights_outside_the_image_are_not_multiplied():

@@ -12,7 +12,7 @@ from poly.ir.work_groups import misfit
 from poly.lowering.mapping.legality import conflict
 from poly.schedules.makeable import check_makeable
 from poly.schedules.schedule import Schedule
-from poly.schedules.steps import Part, Step
+from poly.schedules.steps import Rewriting, Step
 
 
 def attempt(schedule: Schedule, steps: Iterable[Step]) -> Schedule | None:
@@ -47,5 +47,5 @@ def applied(schedule: Schedule, steps: Iterable[Step]) -> Schedule:
     """
     nest, tree, added = schedule.nest, schedule.tree, tuple(steps)
     for step in added:
-        nest, tree = step.parted(nest, tree) if isinstance(step, Part) else (nest, step.apply(nest, tree))
+        nest, tree = step.rewritten(nest, tree) if isinstance(step, Rewriting) else (nest, step.apply(nest, tree))
     return Schedule(nest, (*schedule.steps, *added), tree)

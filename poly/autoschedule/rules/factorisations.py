@@ -13,6 +13,7 @@ An update belongs to the block of its k, any other statement to the block of one
 keep all dependences. The updates of elements that are finished in a later block leave the block's own loops: nothing
 in the block needs them. Where they are a triangle, the squares along its diagonal stay loops. Large matrices have
 blocks of blocks: the updates of what is finished in a later block of blocks run behind the whole, as a deeper product.
+What is summed in a local between a load and a store of the element is summed in the element.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ from poly.model.core import Target
 from poly.model.price import arithmetic
 from poly.schedules.makeable import check_makeable
 from poly.schedules.schedule import Schedule, schedule
-from poly.schedules.steps import Distribute, Enclose, Order, Pack, Part, Split, Step, Tensorize
+from poly.schedules.steps import Accumulate, Distribute, Enclose, Order, Pack, Part, Split, Step, Tensorize
 from poly.schedules.steps.formulas import Formula
 
 DEPTH = 24
@@ -110,12 +111,25 @@ def _computation(made: Schedule, target: Target) -> float:
 
 def factorised(nest: Nest, isa: ISA, blocks: Blocks | None = None) -> Schedule | None:
     """The schedule of the first factorisation with a microkernel for its trailing updates; None if there is none."""
-    for found in eliminations(nest):
+    base = _accumulated(nest)
+    for found in eliminations(base.nest):
         updated = nest.array(found.updates[0].output.array)
-        made = _blocked(nest, found, blocks or usual_blocks(tiles(isa, updated.dtype)[0], updated))
+        made = _blocked(base, found, blocks or usual_blocks(tiles(isa, updated.dtype)[0], updated))
         if made is not None:
             return made
     return None
+
+
+def _accumulated(nest: Nest) -> Schedule:
+    """The loops as written, in which products of an array's elements are summed in the array and not in a local."""
+    made = schedule(nest)
+    for statement in nest.statements:
+        found = formed(nest, statement)
+        if found and found.rows and found.columns and nest.array(found.output.array).kind == "local":
+            arrays = dict.fromkeys((found.left.array, found.right.array))
+            steps = ([Accumulate(found.output.array, name)] for name in arrays)
+            made = next((one for step in steps if (one := attempt(made, step)) is not None), made)
+    return made
 
 
 def usual_blocks(kernel: OuterProduct, updated: Array) -> Blocks:
@@ -168,9 +182,8 @@ def _in_order(nest: Nest, counts: Mapping[str, str]) -> bool:
     return all(d.relation.intersect(counted(d.source).gt_map(counted(d.sink))).is_empty() for d in binding)
 
 
-def _blocked(nest: Nest, found: Elimination, blocks: Blocks) -> Schedule | None:
+def _blocked(made: Schedule, found: Elimination, blocks: Blocks) -> Schedule | None:
     """The blocked loops; None if no trailing update becomes a microkernel."""
-    made: Schedule = schedule(nest)
     loop: str | None = None
     trailing: list[str] = []
     for size in (blocks.around, blocks.depth) if blocks.around else (blocks.depth,):

@@ -11,6 +11,7 @@ stay in registers over the short loops (Allen, Cocke, "A catalogue of optimizing
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import ceil, prod
 
 from poly.analysis.legality import race
@@ -18,12 +19,13 @@ from poly.autoschedule.rules.attempt import attempt
 from poly.autoschedule.rules.form import Form
 from poly.autoschedule.rules.lanes import FEW
 from poly.autoschedule.rules.sharing import usual_sharing
+from poly.autoschedule.spaces.space import Knob, Values
 from poly.ir.nest import Nest
 from poly.ir.paths import paths
 from poly.ir.strides import extent, is_contiguous, is_contiguous_along, moved_iterator
 from poly.ir.tree import Band, Leaf, Sequence, bands, statements, walk
 from poly.schedules.schedule import Schedule, schedule
-from poly.schedules.steps import Order, Split, Unroll, Vectorize
+from poly.schedules.steps import Order, Split, Step, Unroll, Vectorize
 
 SHORT = 32
 """The most iterations of the short loops together."""
@@ -34,13 +36,45 @@ JAMMED = 8
 
 
 def usual_jam(nest: Nest, threads: int) -> Form | None:
-    """The form of a nest of loops without dependences around short ones; None if it is none."""
-    made = jammed(schedule(nest))
-    return None if made is None else usual_sharing(Form.fixed((("order", "jammed"),), made), threads)
+    """The form of a nest of loops without dependences around short ones; None if it is none.
+
+    How many iterations are jammed is a knob; usually as many as registers and written-out text allow.
+    """
+    base = schedule(nest)
+    jam = _jam(base)
+    if jam is None:
+        return None
+    tried = attempt(base, jam.steps(jam.sizes[-1]))
+    if tried is None:
+        return None
+    knob = Knob("jam", jam.sizes)
+
+    def make(values: Values) -> Schedule | None:
+        return attempt(base, jam.steps(values["jam"] or jam.sizes[-1]))
+
+    usual = (("jam", jam.sizes[-1]),)
+    form = Form((("order", "jammed"),), make, tried, (knob,), usual, {f"{jam.name}_tile": "jam"})
+    return usual_sharing(form, threads)
 
 
-def jammed(made: Schedule) -> Schedule | None:
-    """The schedule with lanes along one loop and iterations of the next one jammed; None if there are no such loops."""
+@dataclass(frozen=True)
+class Jam:
+    """The loop whose iterations are jammed inside that in lanes, with its sizes that cut it evenly, ascending."""
+
+    name: str
+    sizes: tuple[int, ...]
+    around: tuple[str, ...]
+    lanes: str
+    short: tuple[tuple[str, int], ...]
+
+    def steps(self, size: int) -> tuple[Step, ...]:
+        order = Order((*self.around, f"{self.name}_tile", self.lanes, self.name))
+        written = Unroll(((self.name, max(2, size)), *self.short))
+        return Split(((self.name, size),)), order, written, Vectorize(self.lanes)
+
+
+def _jam(made: Schedule) -> Jam | None:
+    """The loops of a schedule for lanes and for jammed iterations of the next one; None if there are none."""
     outer, inner = _outer(made), dict[str, int]()
     for band in bands(made.tree)[len(outer) :]:
         inner[band.name] = extent(made.nest, band) or SHORT + 1
@@ -52,11 +86,9 @@ def jammed(made: Schedule) -> Schedule | None:
     if lanes is None or whole is None or whole < 2:
         return None
     most = min(JAMMED, WRITTEN // prod(inner.values()))
-    size, jam = ceil(whole / ceil(whole / most)), rest[-1].name
-    around = (*(band.name for band in rest[:-1]), f"{jam}_tile", lanes.name, jam)
+    sizes = sorted({ceil(whole / ceil(whole / size)) for size in range(1, most + 1)})
     short = tuple((name, max(2, whole)) for name, whole in inner.items())
-    steps = (Split(((jam, size),)), Order(around), Unroll(((jam, max(2, size)), *short)), Vectorize(lanes.name))
-    return attempt(made, steps)
+    return Jam(rest[-1].name, tuple(sizes), tuple(band.name for band in rest[:-1]), lanes.name, short)
 
 
 def _outer(made: Schedule) -> list[Band]:

@@ -28,10 +28,11 @@ from poly.autoschedule.rules.epilogues import with_epilogues
 from poly.autoschedule.rules.form import Form
 from poly.autoschedule.rules.fusion import fused
 from poly.autoschedule.rules.grain import in_groups
+from poly.autoschedule.rules.inner_boxes import inner_box
 from poly.autoschedule.rules.isolation import StepsOf, each_contraction, isolated, isolation, sums_apart
 from poly.autoschedule.rules.lanes import in_lanes
 from poly.autoschedule.rules.matrix_vector import StreamedProduct, matrix_vector_steps, streamed
-from poly.autoschedule.rules.non_rectangular import NonRectangular, inner_box, non_rectangular_steps
+from poly.autoschedule.rules.non_rectangular import NonRectangular, non_rectangular_steps
 from poly.autoschedule.rules.sharing import parallelized_beside_kernels
 from poly.autoschedule.rules.triangles import in_place_steps, slanted_sum_steps, triangle_steps
 from poly.autoschedule.spaces.space import Family
@@ -173,7 +174,7 @@ def _products(nest: Nest, target: Target) -> Iterator[Product]:
         on_device = isinstance(target.isa, DeviceISA) and _other_product(nest, statement)
         if on_device or _converts(nest, statement) or not sums(target.isa, _dtype(nest, statement)):
             continue
-        box = inner_box(nest, statement, target.isa) if r is None else None
+        box = inner_box(nest, statement, target.isa, target.caches.l1) if r is None else None
         if box is not None:
             yield NonRectangular(box, loops, target, made_with)
         elif r is not None and not r.rows and streamed(r) and _dtype(nest, statement).is_float:

@@ -17,105 +17,32 @@ may cost less along others: each tile of results is then turned, and stored wher
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product, takewhile
-from math import ceil, inf, prod
 from typing import Literal, get_args
 
-from codegen.expr import Load
 from microkernels.catalogue import gemm
-from microkernels.dtypes import DType
-from microkernels.isa import ISA
-from microkernels.kernel import LEVELS, OuterProduct
-from poly.analysis.contraction import Contraction, exchange, overlapping, recognise
+from microkernels.kernel import OuterProduct
 from poly.analysis.roles import ASSUMED
 from poly.autoschedule.rules.form import Form
+from poly.autoschedule.rules.inner_boxes import InnerBox, distance, inner_box, is_apart
 from poly.autoschedule.rules.isolation import MadeWith
 from poly.autoschedule.spaces.grids import fitting, tile_knobs
 from poly.autoschedule.spaces.space import Values
-from poly.ir.instances import Instances, coordinates
-from poly.ir.layout import step
 from poly.ir.nest import Nest, Statement
 from poly.lowering.calls import iterators_of
-from poly.model import ASSUMED_STRIDE, tile_shape
+from poly.model import tile_shape
 from poly.model.core import Target
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Order, Pack, Parallel, Split, Step, Tensorize
 
-LEAST = 16
-"""The least number of reduction steps in the box for which a kernel call pays off."""
-
 LINE = 64
 """Bytes of a cache line."""
 
-STORE, COPY = 1.0, 1.0
-"""Costs relative to the multiply-add of a vector: to store a result alone, and to copy an element into a panel."""
-
 TURN = 8
-"""The same, to turn a block of results in registers and to store it, for each of its vectors."""
-
-
-@dataclass(frozen=True)
-class InnerBox:
-    """A contraction whose `row`, `column` and `reduce` iterators form a box for each value of the others.
-
-    Of the others, `own` index the results and `taps` are summed over; `overlaps` reach the same results with different
-    values, so they stay outside all loops. The taps in `within` belong to the box, too.
-    """
-
-    nest: Nest
-    statement: Statement
-    contraction: Contraction
-    row: str
-    column: str
-    reduce: str
-    own: tuple[str, ...]
-    taps: tuple[str, ...]
-    overlaps: tuple[str, ...]
-    within: tuple[str, ...]
-
-    @property
-    def steps(self) -> int:
-        """The greatest number of steps of a call."""
-        return prod(map(self.extent, self.reduction))
-
-    @property
-    def packed(self) -> bool:
-        """Whether the right operand must be packed, since it is not contiguous along the columns."""
-        return _is_apart(self.nest, self.contraction.right, self.column)
-
-    def cost(self, lanes: int) -> float:
-        """The cost of a multiply-add relative to those of whole vectors."""
-        return _cost(self.nest, self.statement, self.contraction, self.column, self.reduction, lanes)
-
-    @property
-    def dtype(self) -> DType:
-        return self.nest.array(self.statement.target.array).dtype
-
-    @property
-    def work(self) -> int:
-        """An upper bound of the multiply-adds."""
-        return prod(self.extent(iterator) for iterator in self.statement.iterators)
-
-    def extent(self, iterator: str) -> int:
-        """The number of values that an iterator takes in total; ASSUMED if it depends on a size."""
-        return _extent(self.statement, iterator)
-
-    @property
-    def reduction(self) -> tuple[str, ...]:
-        """The loops of the reduction in the box, in the statement's order."""
-        return tuple(i for i in self.statement.iterators if i == self.reduce or i in self.within)
-
-    def reused(self, tiled: str) -> int:
-        """Bytes of the operand that moves along `tiled`, if it does not move along `own`: each value there reads it."""
-        for access in (self.contraction.left, self.contraction.right):
-            used = iterators_of(self.statement, access)
-            if tiled in used and not used.intersection(self.own):
-                return prod(map(self.extent, used)) * self.dtype.size
-        return 0
-
+"""The cost, in multiply-adds of vectors, to turn a block of results in registers and to store it, for each vector."""
 
 Place = Literal["inside", "between", "outside", "under rows", "over all"]
 """The position of the column tile loop: inside the row tile loop, right around it, around all other loops, inside all
@@ -131,59 +58,15 @@ class RegisterTile:
     parallel: str | None = None
 
 
-def inner_box(nest: Nest, statement: Statement, isa: ISA) -> InnerBox | None:
-    """The contraction, oriented as a kernel for this ISA runs it, with the box of least cost; None if it has none."""
-    c = recognise(nest, statement)
-    if c is None or statement.domain.is_empty():
-        return None
-    lanes, best = isa.lanes(nest.array(statement.target.array).dtype), None
-    for least, oriented, column in _columns(nest, statement, c, lanes):
-        if best is not None and best[0] <= least:
-            break
-        box = _box(nest, statement, oriented, column)
-        cost = box.cost(lanes) if box else inf
-        if box is not None and (best is None or cost < best[0]):
-            best = cost, box
-    return best[1] if best else None
-
-
-def _box(nest: Nest, statement: Statement, c: Contraction, column: str) -> InnerBox | None:
-    """The box with these columns and the longest rows and reduction; None if there is none."""
-    rows = _longest(statement, c.rows)
-    if _distance(nest, c.output, column) != 1:
-        rows.sort(key=lambda name: _distance(nest, c.output, name))
-    for row, reduce in product(rows, _longest(statement, c.reduce)):
-        inner = row, column, reduce
-        others = [i for i in (*c.batch, *c.rows, *c.columns) if i not in inner]
-        overlaps = overlapping(statement, [row, column, *_longest(statement, others)])
-        if not set(overlaps).intersection(inner) and _is_box(statement, inner):
-            taps = tuple(i for i in c.reduce if i not in inner)
-            within = _within(statement, inner, taps)
-            if prod(_extent(statement, name) for name in (reduce, *within)) < LEAST:
-                continue
-            own = tuple(i for i in others if i not in overlaps)
-            return InnerBox(nest, statement, c, *inner, own, taps, overlaps, within)
-    return None
-
-
 def _apart(r: InnerBox, name: str) -> int:
     """The distance of results along an iterator, in elements."""
-    return _distance(r.nest, r.contraction.output, name)
-
-
-def _within(statement: Statement, inner: tuple[str, str, str], taps: Sequence[str]) -> tuple[str, ...]:
-    """The taps that form a larger box with `inner`, as many as a kernel has loops for."""
-    found: tuple[str, ...] = ()
-    for tap in taps:
-        if len(found) + 1 < LEVELS and _is_box(statement, (*inner, *found, tap)):
-            found = (*found, tap)
-    return found
+    return distance(r.nest, r.contraction.output, name)
 
 
 def usual_tiles(r: InnerBox, target: Target) -> RegisterTile:
     """The register tile that fits the box best, and the outermost loop for the threads if there is enough work."""
     m, n = (min(r.extent(name), ASSUMED) for name in (r.row, r.column))
-    turned = TURN * target.isa.lanes(r.dtype) / r.steps * _is_apart(r.nest, r.contraction.output, r.column)
+    turned = TURN * target.isa.lanes(r.dtype) / r.steps * is_apart(r.nest, r.contraction.output, r.column)
     kernel = tile_shape(m, n, target.isa, r.dtype, turned, r.contraction.product)
     place = _usual_place(r, target)
     shared = r.own[0] if r.own and r.work >= target.worthwhile(r.dtype) else None
@@ -208,7 +91,7 @@ def non_rectangular_steps(
     nest: Nest, statement: Statement, loops: Mapping[str, str], target: Target
 ) -> list[Step] | None:
     """The steps with the usual tiles; None if there is no box. `loops` names the loop of each iterator."""
-    found = inner_box(nest, statement, target.isa)
+    found = inner_box(nest, statement, target.isa, target.caches.l1)
     return tiled_steps(found, loops, usual_tiles(found, target)) if found else None
 
 
@@ -277,9 +160,9 @@ def tiled_steps(r: InnerBox, loops: Mapping[str, str], tiles: RegisterTile) -> l
     around = {
         "inside": [*first, *own, *taps, row_tile, column_tile],
         "between": [*first, *own, *taps, column_tile, row_tile],
-        "outside": [*first, column_tile, *taps, *own, row_tile],
+        "outside": [column_tile, *first, *taps, *own, row_tile],
         "under rows": [*first, row_tile, *taps, *own, column_tile],
-        "over all": [*first, column_tile, row_tile, *taps, *own],
+        "over all": [column_tile, *first, row_tile, *taps, *own],
     }[tiles.columns]
     steps: list[Step] = [
         Split(((row, tiles.kernel.rows),)),
@@ -287,9 +170,7 @@ def tiled_steps(r: InnerBox, loops: Mapping[str, str], tiles: RegisterTile) -> l
         Order((*around, row, column, *(loops[name] for name in r.reduction))),
     ]
     if r.packed:
-        steps.append(
-            _copy(r, around, {column_tile, *(loops[name] for name in iterators_of(r.statement, r.contraction.right))})
-        )
+        steps.append(_copy(r, around, {column_tile, *(loops[name] for name in _copied_apart(r))}))
     steps.append(Tensorize(tiles.kernel.name, r.statement.name))
     if tiles.parallel is None:
         return steps
@@ -297,61 +178,17 @@ def tiled_steps(r: InnerBox, loops: Mapping[str, str], tiles: RegisterTile) -> l
 
 
 def _copy(r: InnerBox, around: Sequence[str], moving: Collection[str]) -> Pack:
-    """The copy of the right operand, which no loop repeats: outside the first loop that is not among the `moving`."""
+    """The copy of the right operand, which no loop repeats: outside the first loop that is not among the `moving`.
+
+    What is copied once for several taps, since they lie next to each other, is read a line at a time.
+    """
     above = list(takewhile(lambda loop: loop in moving, around))
     left, right = r.contraction.left.array, r.contraction.right.array
     return Pack(right, above[-1] if above else None, r.statement.name, "right" if left == right else None)
 
 
-def _columns(nest: Nest, statement: Statement, c: Contraction, lanes: int) -> list[tuple[float, Contraction, str]]:
-    """Each loop that may count the columns, the best first: its least cost, and the contraction with it in that role.
-
-    Of those that cost the same, a loop along which the right operand is contiguous comes first, then the longest.
-    """
-    ways = [(oriented, column) for oriented in (c, exchange(c)) for column in oriented.columns]
-    found = [(_cost(nest, statement, *way, way[0].reduce, lanes), *way) for way in ways]
-    return sorted(found, key=lambda way: (way[0], _is_apart(nest, way[1].right, way[2]), -_extent(statement, way[2])))
-
-
-def _cost(nest: Nest, statement: Statement, c: Contraction, column: str, reduction: Iterable[str], lanes: int) -> float:
-    """The cost of a multiply-add with these columns and steps of the reduction, relative to those of whole vectors.
-
-    Vectors may be partial; results may not be contiguous, and are then stored one by one after these steps; the right
-    operand may have to be copied, once for all rows that use an element.
-    """
-    extents = {name: _extent(statement, name) for name in statement.iterators}
-    idle = ceil(extents[column] / lanes) * lanes / extents[column]
-    alone = STORE * lanes / prod(extents[name] for name in reduction)
-    used = iterators_of(statement, c.right)
-    copy = COPY * lanes / prod(extent for name, extent in extents.items() if name not in used)
-    return idle + alone * _is_apart(nest, c.output, column) + copy * _is_apart(nest, c.right, column)
-
-
-def _is_apart(nest: Nest, access: Load, iterator: str) -> bool:
-    """Whether consecutive values of an iterator do not access neighbours."""
-    return _distance(nest, access, iterator) != 1
-
-
-def _distance(nest: Nest, access: Load, iterator: str) -> int:
-    """The stride of an access along an iterator, in elements; that of open sizes is long."""
-    stride = step(nest.array(access.array), access, iterator).number
-    return ASSUMED_STRIDE if stride is None else abs(stride)
-
-
-def _longest(statement: Statement, iterators: Sequence[str]) -> list[str]:
-    """The iterators, longest first."""
-    return sorted(iterators, key=lambda name: -_extent(statement, name))
-
-
-def _extent(statement: Statement, iterator: str) -> int:
-    """The number of values that an iterator takes in total; ASSUMED if it depends on a size."""
-    position = statement.iterators.index(iterator)
-    low, high = statement.domain.dim_min_val(position), statement.domain.dim_max_val(position)
-    return high.to_python() - low.to_python() + 1 if low.is_int() and high.is_int() else ASSUMED
-
-
-def _is_box(statement: Statement, inner: tuple[str, ...]) -> bool:
-    """Whether these iterators take all combinations of their values for each value of the others."""
-    values = coordinates(statement.domain, statement.iterators)
-    others = tuple((name, value) for name, value in values.items() if name not in inner)
-    return Instances("rest", statement.domain, others).is_box([values[name] for name in inner])
+def _copied_apart(r: InnerBox) -> list[str]:
+    """The iterators that move the right operand, without the overlaps along which it has neighbours in a cache line."""
+    right, line = r.contraction.right, LINE // r.dtype.size
+    used = iterators_of(r.statement, right)
+    return [name for name in used if name not in r.overlaps or distance(r.nest, right, name) >= line]

@@ -8,14 +8,16 @@
       D[i, l] += T[i, j] * C[j, l]
 
 A local such as T then needs memory for the rows of a block alone (poly/lowering/storage.py). So run an epilogue behind
-a product, products one behind the other, and attention, whose products are joined by a softmax of each row.
+a product, products one behind the other, and attention, whose products are joined by a softmax of each row. Where an
+iteration of the outermost loop over rows passes on more than fits in the cache, as where heads share keys, the blocks
+are of the next loop over rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, takewhile
 from math import ceil, lcm, prod
 
 from microkernels.kernel import OuterProduct
@@ -52,23 +54,25 @@ class RowProduct:
     kernel: OuterProduct | None = None
 
     @property
-    def outside(self) -> int:
-        """The number of loops around its rows, all of which count batches or have one iteration."""
+    def extents(self) -> dict[str, int]:
+        """The iterations of its outer loops, which count batches or rows or have one iteration, by iterator."""
         r = self.roles
-        inside = {axis.iterator for axis in (*r.rows, *r.columns, *r.reduce, *r.overlaps)}
-        return next((at for at, iterator in enumerate(self.loops) if iterator in inside), len(self.loops))
+        known = {axis.iterator: axis.guess for axis in (*r.batch, *r.rows)}
+        others = {axis.iterator for axis in (*r.columns, *r.reduce, *r.overlaps)}
+        return {name: known.get(name, 1) for name in takewhile(lambda name: name not in others, self.loops)}
 
     @property
-    def rows(self) -> str | None:
-        """The iterator of the outermost loop inside these, if it counts rows."""
-        iterator = next(islice(self.loops, self.outside, None), None)
-        return iterator if iterator in {axis.iterator for axis in self.roles.rows} else None
+    def row_loops(self) -> list[int]:
+        """For each of the outer loops that counts rows, the number of loops around it."""
+        rows = {axis.iterator for axis in self.roles.rows}
+        return [at for at, name in enumerate(self.extents) if name in rows]
 
-    @property
-    def shared(self) -> int:
-        """The number of loops around the one that threads share: the outermost batch, or the rows if there is none."""
-        batch = {axis.iterator for axis in self.roles.batch}
-        return next((at for at, iterator in enumerate(self.loops) if iterator in batch), self.outside)
+    def inside(self, depth: int) -> RowProduct:
+        """The contraction in one iteration of its `depth` outer loops."""
+        outer, r = set(islice(self.loops, depth)), self.roles
+        rows, batch = (tuple(a for a in axes if a.iterator not in outer) for axes in (r.rows, r.batch))
+        loops = {iterator: name for iterator, name in self.loops.items() if iterator not in outer}
+        return replace(self, roles=replace(r, rows=rows, batch=batch), loops=loops)
 
 
 def passes_locals(made: Schedule) -> bool:
@@ -126,13 +130,16 @@ def _runs(nodes: Sequence[Node]) -> Iterator[tuple[Band, ...]]:
 
 def _blocked(base: Schedule, run: Sequence[Band], products: Sequence[RowProduct], target: Target) -> Schedule | None:
     """The schedule with these loops in common blocks of rows, and their contractions in microkernels."""
-    outside, rows = products[0].outside, products[0].rows
-    loops = [_below(band, outside) for band in run]
-    if rows is None or None in loops or any(one.outside != outside or one.rows is None for one in products):
+    found = _block(base.nest, run, products[0], target)
+    if found is None:
         return None
-    least = _block(base.nest, run, products[0], target)
-    plans = [_plan(one, least, base.nest, target) for one in products] if least else []
-    if least is None or None in plans:
+    outside, least = found
+    loops = [_below(band, outside) for band in run]
+    if None in loops or any(outside not in one.row_loops for one in products):
+        return None
+    members = [one.inside(outside) for one in products]
+    plans = [_plan(one, least, base.nest, target) for one in members]
+    if None in plans:
         return None
     tiles = [choice.kernel.rows for _, choice in filter(None, plans)]
     fixed = [one.kernel.rows for one in products if one.kernel]
@@ -140,15 +147,15 @@ def _blocked(base: Schedule, run: Sequence[Band], products: Sequence[RowProduct]
     size = ceil(least / whole) * whole
     names = [band.name for band in loops if band is not None]
     block = f"{names[0]}_tile"
-    around = _above(run[0], outside)
+    around = [band.name for depth in range(outside) if (band := _below(run[0], depth)) is not None]
     first, *others = (statements(band)[0] for band in run)
     cuts = [Split(((name, size),)) for name in names]
     made = attempt(base, [*cuts, *(Fuse(first, other, at=block) for other in others)])
-    for one in products:
-        made = made and attempt(made, _steps(one, size, made, target, around))
-    batch = _below(run[0], products[0].shared) if products[0].shared < outside else None
-    outermost = batch.name if batch is not None else block
-    return made and (attempt(made, [Parallel(outermost)]) if target.threads > 1 else made)
+    for one in members:
+        made = made and attempt(made, _steps(one, size, made, target, around[-1] if around else None))
+    several = [name for name, extent in zip(around, products[0].extents.values(), strict=False) if extent > 1]
+    shared = [Parallel(next(iter(several), block))] if target.threads > 1 else []
+    return made and attempt(made, shared)
 
 
 def _below(band: Band, depth: int) -> Band | None:
@@ -160,29 +167,26 @@ def _below(band: Band, depth: int) -> Band | None:
     return band
 
 
-def _above(band: Band, depth: int) -> str | None:
-    """The name of the innermost of the `depth` outer loops; None if there are none."""
-    above = _below(band, depth - 1) if depth else None
-    return above.name if above else None
-
-
-def _block(nest: Nest, run: Sequence[Band], one: RowProduct, target: Target) -> int | None:
-    """The rows of a block; None if what the loops pass on fits in L2 anyway, or in no block.
+def _block(nest: Nest, run: Sequence[Band], one: RowProduct, target: Target) -> tuple[int, int] | None:
+    """The number of loops around the blocks, and the rows of one; None if what is passed on fits in L2, or in no block.
 
     It has as many rows as fill half of L2, but no fewer than a block of a library: each reads all of the right operand.
-    A batch whose rows all fit is one block.
+    A batch whose rows all fit is one block. The rows are those of the outermost loop of which an iteration fits.
     """
     members = [frozenset(statements(band)) for band in run]
     passed = sum(
         expected_bytes(array) for array in nest.arrays if array.kind == "local" and _is_passed(nest, array, members)
     )
-    batches = prod(axis.guess for axis in one.roles.batch)
-    rows, room = next(axis.guess for axis in one.roles.rows if axis.iterator == one.rows), target.caches.l2 * FULL / 2
-    if passed <= room:
+    room, depths, extents = target.caches.l2 * FULL / 2, one.row_loops, list(one.extents.values())
+    if passed <= room or not depths:
         return None
+    outside = next((at for at in depths if passed / prod(extents[: at + 1]) <= room), depths[-1])
+    batches, rows = prod(extents[:outside]), extents[outside]
     within = target.threads if batches == 1 else 1
     blocks = round(rows / max(LEAST, room * batches * rows / passed) / within) * within
-    return ceil(rows / blocks) if blocks > 1 else rows if batches > 1 else None
+    if blocks <= 1 and batches == 1:
+        return None
+    return outside, ceil(rows / max(blocks, 1))
 
 
 def _is_passed(nest: Nest, array: Array, members: Sequence[frozenset[str]]) -> bool:
@@ -195,7 +199,8 @@ def _is_passed(nest: Nest, array: Array, members: Sequence[frozenset[str]]) -> b
 
 def _plan(one: RowProduct, size: int, nest: Nest, target: Target) -> tuple[Outline, Choice] | None:
     """How one thread computes a contraction in a block of `size` rows; None without columns or a reduction."""
-    cut = tuple(replace(axis, extent=size) if axis.iterator == one.rows else axis for axis in one.roles.rows)
+    rows = next(iter(one.loops))
+    cut = tuple(replace(axis, extent=size) if axis.iterator == rows else axis for axis in one.roles.rows)
     alone, dtype = replace(target, threads=1), nest.array(one.statement.target.array).dtype
     outline = outlined(replace(one.roles, rows=cut, batch=()), dtype, alone)
     if outline is None:
@@ -211,9 +216,8 @@ def _steps(one: RowProduct, size: int, made: Schedule, target: Target, around: s
     if plan is None:
         return []
     outline, choice = plan
-    inside = dict([*one.loops.items()][one.outside :])
     initial = None if one.kernel else zeroing(nest, one.statement)
-    steps = Planner(outline, choice, inside, initial, frozenset(band.name for band in bands(made.tree))).steps()
+    steps = Planner(outline, choice, one.loops, initial, frozenset(band.name for band in bands(made.tree))).steps()
     axes = (*one.roles.columns, *one.roles.reduce)
     whole = prod(axis.guess for axis in axes) * nest.array(right).dtype.size
     near = all(axis.extent is not None for axis in axes) and whole <= target.caches.l2 * FULL / 2

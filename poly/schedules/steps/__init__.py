@@ -1,5 +1,6 @@
 """The steps of a schedule, grouped by idea, one file each."""
 
+from poly.schedules.steps.accumulate import Accumulate
 from poly.schedules.steps.base import Step, call_text
 from poly.schedules.steps.enclose import Enclose
 from poly.schedules.steps.flags import Parallel, Unroll, Vectorize
@@ -15,6 +16,7 @@ from poly.schedules.steps.part import Part
 from poly.schedules.steps.tile import Split, Tile
 
 KINDS: tuple[type[Step], ...] = (
+    Accumulate,
     Distribute,
     Enclose,
     Flatten,
@@ -35,6 +37,9 @@ KINDS: tuple[type[Step], ...] = (
     Unroll,
     Vectorize,
 )
+Rewriting = Accumulate | Part
+"""Steps that change the statements of a nest, beside the loops, by their method `rewritten`."""
+
 STEPS = frozenset(kind.name for kind in KINDS)
 """The names of all steps of poly's."""
 register_step = adder(STEPS)
@@ -42,6 +47,7 @@ register_step = adder(STEPS)
 
 __all__ = [
     "STEPS",
+    "Accumulate",
     "Distribute",
     "Enclose",
     "Flatten",
@@ -54,6 +60,7 @@ __all__ = [
     "Parallel",
     "Part",
     "Reverse",
+    "Rewriting",
     "Shift",
     "Skew",
     "Split",

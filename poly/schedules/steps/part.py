@@ -60,9 +60,9 @@ class Part:
         return f"{self.statement}_near" if self.into is None else self.into
 
     def apply(self, nest: Nest, tree: Node) -> Node:
-        return self.parted(nest, tree)[1]
+        return self.rewritten(nest, tree)[1]
 
-    def parted(self, nest: Nest, tree: Node) -> tuple[Nest, Node]:
+    def rewritten(self, nest: Nest, tree: Node) -> tuple[Nest, Node]:
         """The nest with both statements, and the tree; both are unchanged if the nest already has the two statements.
 
         Raises:

@@ -24,8 +24,8 @@ from poly.analysis.roles import Axis, Roles, roles
 from poly.autoschedule.rules.gpu.mapped import gpu_schedule
 from poly.autoschedule.rules.gpu.non_rectangular import non_rectangular_group_steps
 from poly.autoschedule.rules.gpu.tiles import cost
+from poly.autoschedule.rules.inner_boxes import LEAST, inner_box
 from poly.autoschedule.rules.isolation import each_contraction, isolated
-from poly.autoschedule.rules.non_rectangular import LEAST, inner_box
 from poly.autoschedule.spaces.space import Knob, Structure, Values
 from poly.ir.nest import Nest, Statement
 from poly.ir.tree import Micro, walk

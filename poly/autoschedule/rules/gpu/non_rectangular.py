@@ -15,7 +15,7 @@ from math import prod
 from microkernels.group_kernel import GroupKernel
 from microkernels.opencl_isa import DeviceISA
 from poly.autoschedule.rules.gpu.tiles import usual_tile
-from poly.autoschedule.rules.non_rectangular import InnerBox
+from poly.autoschedule.rules.inner_boxes import InnerBox
 from poly.ir.work_groups import MOST_GROUP_LOOPS
 from poly.schedules.steps import Groups, Order, Split, Step, Tensorize
 
