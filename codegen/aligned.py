@@ -12,6 +12,7 @@ takes twice as long to read and longer to write. Arrays that start alike are all
 
 from __future__ import annotations
 
+from codegen.expr import FunctionCall, walk
 from codegen.integer import Compare, Linear, primary
 from codegen.loop_ir import For, Node
 from codegen.names import fresh
@@ -48,13 +49,20 @@ def written_along(body: Node, program: Program, loop: str) -> tuple[Element, int
     return None
 
 
+def calls(body: Node, program: Program) -> bool:
+    """Whether a body calls functions: they take longer than its accesses, and compilers may inline them only once."""
+    assigns = (program.statements[use.statement].body for use in uses(body))
+    every = (node for assign in assigns if isinstance(assign, Assign) for node in walk(assign.expr))
+    return any(isinstance(node, FunctionCall) for node in every)
+
+
 def cut(loop: For, program: Program, printer: StatementPrinter, taken: frozenset[str]) -> tuple[Line, For, For] | None:
     """The line that says where whole vectors begin, the loop up to there, and the loop from there on.
 
     None if the loop has few iterations, or vectors are short.
     """
     found, bytes = written_along(loop.body, program, loop.variable), program.isa.vector_bytes
-    if found is None or loop.end is None or loop.step != 1 or bytes <= SHORT:
+    if found is None or loop.end is None or loop.step != 1 or bytes <= SHORT or calls(loop.body, program):
         return None
     place, apart = found
     size, trips = printer.buffers[place.array].dtype.size * apart, (loop.end - loop.start).number
