@@ -81,20 +81,21 @@ def _chosen(nest: Nest, target: Target) -> Form:
     made = contracted(nest, target)
     jam = None if has_outer_product(made) else _jammed(nest, target)
     if not made.steps:
-        return _plain(nest, target, jam)
+        return _plain(usual_loops(nest, target), jam, target)
     kernels, expected = Form.fixed(KERNELS, made), expectation(made, target)
     blocked = _in_row_blocks(nest, target) if passes_locals(made) else None
     if blocked is not None and (within := expectation(blocked, target)).seconds <= expected.seconds * NEARLY:
         kernels, expected = Form.fixed(ROW_BLOCKS, blocked), within
     if jam is None and expected.seconds <= PLAIN_STEP * expected.least / target.threads:
         return kernels
-    plain = _plain(nest, target, jam or _jammed(nest, target))
-    return kernels if expectation(plain.tried, target).seconds >= expected.seconds else plain
-
-
-def _plain(nest: Nest, target: Target, jam: Form | None) -> Form:
-    """The form without microkernels: of loops by the rules, or of jammed ones."""
     loops = usual_loops(nest, target)
+    if expectation(_plain(loops, jam, target).tried, target).seconds >= expected.seconds:
+        return kernels
+    return _plain(loops, jam or _jammed(nest, target), target)
+
+
+def _plain(loops: Form, jam: Form | None, target: Target) -> Form:
+    """The form without microkernels: of loops by the rules, or of jammed ones."""
     return loops if jam is None else _cheapest((jam, loops), target)
 
 
