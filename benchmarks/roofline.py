@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.case import Case
-from poly.machine import Machine, Measured
+from poly.machine import Machine, Measured, nearest_level
 
 
 def bound(
@@ -16,8 +16,7 @@ def bound(
     counts some of them twice.
     """
     held = held or case.problem.traffic(case.dtype)
-    level = next((f"L{c.level}" for c in machine.caches if held <= machine.share(c)), "memory")
-    bandwidth = rates.bandwidth(level, threads)
+    bandwidth = rates.bandwidth(nearest_level(machine, rates, held), threads)
     return memory_bound(case, peak, max(bandwidth.read, bandwidth.triad), sweeps)
 
 

@@ -7,10 +7,9 @@ for q < 14:                                 f32x16 Y_lanes, X_lanes, …;
                                               …
                                               for (lane < 16)  if (lane < 14) Y[lane] = Y_lanes;
 
-A condition on the lane is a mask, and so is the end of the loop: no lane runs alone. Vectors in whose lanes all
-conditions hold run a text without masks. What all lanes read is loaded before the loop, since compilers do not load one
-element under a mask. Each operation is a loop of its own: gcc makes no vectors of several different conditions in one
-loop.
+A condition on the lane is a mask, and so is the end of the loop: no lane runs alone. What all lanes read is loaded
+before the loop, since compilers do not load one element under a mask. Each operation is a loop of its own: gcc makes
+no vectors of several different conditions in one loop.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ import cgen
 
 from codegen import style
 from codegen.expr import accessed, loads
-from codegen.integer import Compare, Int, Linear, Test, connected, floor_quotient, gaps, maximum, minimum, parts_of
+from codegen.integer import Compare, Int, Linear, Test, floor_quotient, gaps, maximum, minimum, parts_of
 from codegen.lanes import MASKED_SIZE, Hoisted, counted, hoisted
 from codegen.loop_ir import Block, For, If, Node, Run, substituted
 from codegen.macros import EACH_LANE
@@ -63,8 +62,9 @@ class JammedLoop:
 def jammed(loop: For, program: Program, known: Ranges) -> JammedLoop | None:
     """The loop with its instances in lanes; None if it has no conditions on the lane, and fills whole vectors.
 
-    None as well if an instance is no plain assignment, a type differs in size from another one or has no masks, or two
-    elements of an array that is written may be the same.
+    None as well if an instance is no plain assignment, a type differs in size from another one or has no masks, lanes
+    access other than neighbours, which compilers load one by one under a mask, or two elements of an array that is
+    written may be the same.
     """
     if loop.end is None or loop.step != 1:
         return None
@@ -85,6 +85,8 @@ def jammed(loop: For, program: Program, known: Ranges) -> JammedLoop | None:
     if not partial and not any(one.lows or one.highs for one in instances):
         return None
     every = tuple(dict.fromkeys(element for element, _ in found))
+    if not all(_is_dense(element, loop.variable) for element in every):
+        return None
     if not all(loop.variable in element.names for element in written) or _may_meet(every, written):
         return None
     shared = tuple(element for element in every if loop.variable not in element.names)
@@ -161,6 +163,13 @@ def _may_meet(every: tuple[Element, ...], written: tuple[Element, ...]) -> bool:
     return any(not _are_apart(*pair) for pair in pairs if not set(written).isdisjoint(pair))
 
 
+def _is_dense(element: Element, variable: str) -> bool:
+    """Whether consecutive values of a variable access neighbours, or all the same element."""
+    *outer, last = element.indices
+    inside = variable not in last.names or last.coefficient(variable) == 1
+    return inside and all(variable not in index.names for index in outer)
+
+
 def _are_apart(one: Element, other: Element) -> bool:
     return any((a - b).number for a, b in zip(one.indices, other.indices, strict=True))
 
@@ -201,27 +210,12 @@ class JammedLines:
         start = Line(f"int64_t {first} = {loop.start}", loop.start.names)
         test = Compare(place, "<", self.jam.end)
         body = self._vector(place, held, taken | {first})
-        whole = self._all_hold(place)
-        if whole is not None:
-            inner = self._vector(place, held, taken | {first}, masked=False)
-            body = [style.Branch(whole, style.Braces(inner), style.Braces(body))]
         each = style.ForStatement(start, Line(str(test), test.names), Line(f"{first} += {lanes}"), style.Braces(body))
         return [*held.lines, each]
 
-    def _all_hold(self, place: Int) -> Test | None:
-        """Whether all conditions hold in the lanes from an iteration on; None if in no vector they do."""
-        jam, start = self.jam, self.jam.loop.start
-        low = maximum(start, *(low for one in jam.instances for low in one.lows))
-        high = minimum(jam.end, *(high for one in jam.instances for high in one.highs))
-        first, last = (low - start).number, (high - start).number
-        if first is not None and last is not None and (-(-first // jam.lanes) + 1) * jam.lanes > last:
-            return None
-        tests = [Compare(low, "<=", place)] * (low != start)
-        return connected("&&", [*tests, Compare(place + jam.lanes, "<=", high)])
-
-    def _vector(self, place: Int, held: Hoisted, taken: frozenset[str], masked: bool = True) -> list[cgen.Generable]:
-        """The instances in the lanes from an iteration on, in which all conditions hold unless it is `masked`."""
-        bounds = _Bounds(self.jam, place, taken, masked)
+    def _vector(self, place: Int, held: Hoisted, taken: frozenset[str]) -> list[cgen.Generable]:
+        """The instances in the lanes from an iteration on."""
+        bounds = _Bounds(self.jam, place, taken)
         values = {self.jam.loop.variable: place + Linear.name("lane")}
         written = [self._at(element, values) for element in self.jam.written]
         runs = [substituted(one.run, values) for one in self.jam.instances]
@@ -326,8 +320,8 @@ def _where(condition: str, lines: list[cgen.Generable]) -> list[cgen.Generable]:
 class _Bounds:
     """The bounds of instances as numbers of lanes, in variables that are declared before the lanes."""
 
-    def __init__(self, jam: JammedLoop, place: Int, taken: frozenset[str], masked: bool) -> None:
-        self._jam, self._place, self._taken, self._masked = jam, place, taken, masked
+    def __init__(self, jam: JammedLoop, place: Int, taken: frozenset[str]) -> None:
+        self._jam, self._place, self._taken = jam, place, taken
         self._known: dict[Int, str] = {}
         self.lines: list[cgen.Generable] = []
 
@@ -342,8 +336,6 @@ class _Bounds:
 
     def inner(self, lows: tuple[Int, ...], highs: tuple[Int, ...]) -> str:
         """Whether a lane is inside bounds; empty if every lane is."""
-        if not self._masked:
-            return ""
         last = minimum(self._jam.lanes, *(high - self._place for high in highs))
         first = maximum(0, *(low - self._place for low in lows))
         tests = [f"lane < {self._number(last, 'to')}"] if last.number != self._jam.lanes else []

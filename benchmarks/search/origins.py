@@ -44,7 +44,7 @@ class Host:
         """The small space of a problem on this machine; its costs are by other rates if they are given."""
         nest = case.nest().with_sizes(case.sizes)
         known = rates or self.rates(threads)
-        return derive(nest, Target(self.machine.isa, self.caches(threads), known, threads), coarse=True)
+        return derive(nest, Target(self.machine.isa, self.caches(threads).within(known), known, threads), coarse=True)
 
 
 def origin(machine: Machine) -> Origin:

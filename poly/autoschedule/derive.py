@@ -20,7 +20,7 @@ from poly.ir.nest import Nest, checked_nest
 from poly.machine.target import parse
 from poly.model.core import Target
 from poly.model.gpu_loops import gpu_loop_cost
-from poly.model.host import caches, features, rates
+from poly.model.host import here, rates
 from poly.names import check_sizes_meant
 
 
@@ -51,7 +51,7 @@ def space(
     thin = checked_flag("coarse", coarse)
     goal = parse(target)
     count = goal.threads(threads)
-    known = Target(goal.isa, caches(count), rates(goal.isa, count), count, features(goal.isa))
+    known = here(goal.isa, count, rates(goal.isa, count))
     made = derive(nest.with_sizes(fixed) if fixed else nest, known, thin)
     return replace(made, device=goal.device)
 

@@ -119,8 +119,9 @@ def scheduled(kernel: Scheduled, nest: Nest, isa: ISA, threads: int) -> Schedule
     if record is not None:
         with suppress(ScheduleError):
             return Schedule.from_json(nest, record.schedule)
-    known = caches(threads) if isa.machine in ("", host_machine()) else USUAL
-    return default_schedule(nest, Target(isa, known, known_rates(isa, threads), threads))
+    rates = known_rates(isa, threads)
+    known = caches(threads).within(rates) if isa.machine in ("", host_machine()) else USUAL
+    return default_schedule(nest, Target(isa, known, rates, threads))
 
 
 def note(kernel: Scheduled) -> str:

@@ -23,8 +23,8 @@ from poly.ir.nest import Nest
 from poly.machine import Measured, machine, measured
 from poly.machine.target import Backend, parse
 from poly.model import Caches
-from poly.model.core import FULL, Target
-from poly.model.host import caches, features, here, rates
+from poly.model.core import FULL
+from poly.model.host import here, rates
 from poly.model.schedules import predicted
 from poly.names import check_sizes_meant
 from poly.opencl_kernel import OpenCLKernel
@@ -113,12 +113,13 @@ def _made(of: Subject, fixed: Schedule) -> Explanation:
     schedule, target, threads, sizes = of.schedule, of.target, of.threads, of.sizes
     isa = target.isa
     reuses = working_sets(fixed)
-    usable = _usable(caches(threads))
+    known_target = here(isa, threads, rates(isa, threads))
+    usable = _usable(known_target.caches)
     every = pairs(reuses)
     known = measured(machine())
     dtypes = _dtypes(fixed.nest)
     evidence = measurement(schedule.nest, schedule, target, threads, sizes)
-    prediction = predicted(fixed, Target(isa, caches(threads), rates(isa, threads), threads, features(isa)))
+    prediction = predicted(fixed, known_target)
     done = work(fixed.nest)
     return Explanation(
         schedule=fixed,
@@ -136,7 +137,7 @@ def _made(of: Subject, fixed: Schedule) -> Explanation:
         optimistic=optimistic(every, usable),
         prediction=prediction,
         measurement=evidence,
-        reasons=reasons(fixed, here(isa, threads)),
+        reasons=reasons(fixed, known_target),
     )
 
 

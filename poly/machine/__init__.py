@@ -1,6 +1,6 @@
 """The machine: the properties that the system reports (instant), and measured rates (on demand, cached on disk)."""
 
-from poly.machine.calibration import measured
+from poly.machine.calibration import measured, nearest_level
 from poly.machine.description import Machine, machine
 from poly.machine.measured import Bandwidth, Measured, Peak
 from poly.machine.text import facts, table
@@ -17,5 +17,6 @@ __all__ = [
     "facts",
     "machine",
     "measured",
+    "nearest_level",
     "table",
 ]

@@ -12,10 +12,11 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, replace
 from functools import cache, lru_cache
 from importlib.resources import files
+from itertools import count, takewhile
 from math import log
 from typing import Any
 
@@ -25,14 +26,21 @@ from codegen.errors import ToolchainError
 from microkernels.dtypes import DTYPES
 from poly.machine.description import Machine
 from poly.machine.measured import Bandwidth, Measured, Peak, ThreadStarts, parsed
-from poly.machine.probes import probes
+from poly.machine.probes import Probes, probes
 
 logger = logging.getLogger("poly.calibrate")
 
-VERSION = 4
+VERSION = 5
 """Incremented when the probes change, which invalidates older calibrations."""
 
 MEMORY = "memory"
+
+LEAST, STEADY = 4, 0.85
+"""Times the second level, of which a footprint lies beyond that in the last one; the part of its rate that larger ones
+that still lie there are read by."""
+
+LARGE = 32 << 20
+"""Bytes from which an array counts as large."""
 
 VARIABLE, NEVER, UNKEPT = "POLY_CALIBRATE", "never", "unkept"
 """The environment variable, and its values."""
@@ -85,29 +93,38 @@ def measure_rates(machine: Machine) -> Measured:
     starts = ThreadStarts(probe.start(machine.cores), asleep) if machine.cores > 1 else None
     probe.peak(DTYPES["f32"], machine.cores, seconds=0.05)  # wakes the cores and raises their clock
     peaks = [
-        Peak(dtype, count, max(probe.peak(DTYPES[dtype], count, seconds=0.002) for _ in range(20)))
+        Peak(dtype, many, max(probe.peak(DTYPES[dtype], many, seconds=0.002) for _ in range(20)))
         for dtype in ("f32", "f64")
-        for count in threads
+        for many in threads
     ]
-    bandwidths = [
-        Bandwidth(
-            level,
-            count,
-            max(probe.read(footprint, count, seconds=0.003) for _ in range(_samples(level))),
-            max(probe.triad(footprint, count, seconds=0.003) for _ in range(_samples(level))),
-        )
-        for count in threads
-        for level, footprint in footprints(machine, count)
-    ]
-    return Measured(tuple(peaks), tuple(bandwidths), None, starts)
+    bandwidths = tuple(one for many in threads for one in _bandwidths(machine, probe, many))
+    return Measured(tuple(peaks), bandwidths, None, starts)
 
 
 _measured_once, _rates_once = lru_cache(measure), lru_cache(measure_rates)
 
 
-def _samples(level: str) -> int:
-    """The number of samples at a level: fewer for memory, whose arrays take longer to fill than to stream."""
-    return 3 if level == MEMORY else 10
+def _bandwidths(machine: Machine, probe: Probes, threads: int) -> Iterator[Bandwidth]:
+    """The bandwidth of each level.
+
+    Of a last level that many cores share, each keeps less than its size promises: more so in a virtual machine, whose
+    neighbours are not to be seen. So its footprint is halved until it is read as fast as a small one.
+    """
+    near = max(one.bytes // max(1, min(one.shared_by, threads)) for one in machine.caches if one.level < 3)
+    for level, footprint in footprints(machine, threads):
+        held = 0
+        if level == "L3" and footprint > LEAST * near:
+            least = STEADY * _most(probe.read, LEAST * near, threads)
+            sizes = takewhile(lambda size: size > LEAST * near, (footprint >> n for n in count()))
+            kept = next((size for size in sizes if _most(probe.read, size, threads) >= least), LEAST * near)
+            footprint, held = kept, 2 * kept * (kept < footprint)
+        read, triad = (_most(job, footprint, threads) for job in (probe.read, probe.triad))
+        yield Bandwidth(level, threads, read, triad, held)
+
+
+def _most(job: Callable[..., float], footprint: int, threads: int) -> float:
+    """The best of several samples: fewer of large arrays, which take longer to fill than to stream."""
+    return max(job(footprint, threads, seconds=0.003) for _ in range(3 if footprint * threads > LARGE else 10))
 
 
 def footprints(machine: Machine, threads: int) -> Iterator[tuple[str, int]]:
@@ -120,6 +137,12 @@ def footprints(machine: Machine, threads: int) -> Iterator[tuple[str, int]]:
         yield f"L{one.level}", one.bytes // max(1, min(one.shared_by, threads)) // 2
     last = max(one.bytes for one in machine.caches)
     yield MEMORY, min(max(4 * last, 64 << 20), 128 << 20) // threads
+
+
+def nearest_level(machine: Machine, rates: Measured, size: int) -> str:
+    """The smallest cache of which a core's share holds `size` bytes, or memory."""
+    rooms = ((f"L{one.level}", machine.share(one)) for one in machine.caches)
+    return next((level for level, share in rooms if size <= rates.room(level, share, machine.cores)), MEMORY)
 
 
 def _key(machine: Machine) -> str:

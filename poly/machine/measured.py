@@ -19,12 +19,16 @@ class Peak:
 
 @dataclass(frozen=True)
 class Bandwidth:
-    """GB/s at a level (`L1`, `L2`, `L3`, `memory`) on `threads` cores together: reads, and the triad `a = b + s*c`."""
+    """GB/s at a level (`L1`, `L2`, `L3`, `memory`) on `threads` cores together: reads, and the triad `a = b + s*c`.
+
+    `held` are the bytes of a last level that each of these cores keeps; 0 if it keeps all of its share.
+    """
 
     level: str
     threads: int
     read: float
     triad: float
+    held: int = 0
 
 
 @dataclass(frozen=True)
@@ -119,6 +123,10 @@ class Measured:
         """The rates at a level; for a thread count that was not measured, those of the next lower count."""
         return max((b for b in self.bandwidths if b.level == level and b.threads <= threads), key=lambda b: b.threads)
 
+    def room(self, level: str, share: int, threads: int = 1) -> int:
+        """The bytes of a level that a core keeps, of the `share` that it has by the level's size."""
+        return min(share, self.bandwidth(level, threads).held or share)
+
 
 def parsed(text: str | None) -> Measured | None:
     """The calibration in a stored text; None if it is missing or not valid."""
@@ -126,7 +134,7 @@ def parsed(text: str | None) -> Measured | None:
         data = json.loads(text or "")
         peaks = tuple(Peak(str(p["dtype"]), int(p["threads"]), float(p["gflops"])) for p in data["peaks"])
         bandwidths = tuple(
-            Bandwidth(str(b["level"]), int(b["threads"]), float(b["read"]), float(b["triad"]))
+            Bandwidth(str(b["level"]), int(b["threads"]), float(b["read"]), float(b["triad"]), int(b.get("held", 0)))
             for b in data["bandwidths"]
         )
         starts = ThreadStarts(**data["starts"]) if data.get("starts") else None

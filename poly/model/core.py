@@ -6,7 +6,7 @@ particular machine; they serve to compare schedules.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import gcd, inf
 
@@ -54,6 +54,10 @@ class Caches:
     l2: int
     l3: int
     ways: tuple[int, int] = (8, 8)
+
+    def within(self, rates: Rates) -> Caches:
+        """The caches with as much of the last level as a core really keeps."""
+        return replace(self, l3=int(min(self.l3, rates.room)))
 
 
 @dataclass(frozen=True)

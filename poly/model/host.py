@@ -31,9 +31,10 @@ def caches_of(here: Machine, threads: int | None = None) -> Caches:
     return Caches(share(1), share(2), share(3), (ways[0], ways[1]))
 
 
-def here(isa: ISA, threads: int) -> Target:
-    """The target for schedules on this machine, with its rates as far as they are known."""
-    return Target(isa, caches(threads), known_rates(isa, threads), threads, features(isa))
+def here(isa: ISA, threads: int, known: Rates | None = None) -> Target:
+    """The target for schedules on this machine, with its rates, by default as far as they are known."""
+    known = known or known_rates(isa, threads)
+    return Target(isa, caches(threads).within(known), known, threads, features(isa))
 
 
 def features(isa: ISA) -> tuple[str, ...]:

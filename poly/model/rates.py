@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 from microkernels.dtypes import DType
 from microkernels.isa import ISA, ISAS
@@ -27,6 +28,8 @@ class Rates:
     """Seconds to start and join threads that are awake."""
     wake: float = 1.2e-4
     """Seconds to start and join threads that slept."""
+    room: float = inf
+    """The bytes that a core keeps of the last level, if it has less than its share."""
 
     def peak(self, dtype: DType) -> float:
         """Floating-point operations per second; scaled by size for a type that was not measured."""
@@ -37,11 +40,14 @@ class Rates:
 LONGEST = 4e-4
 """Seconds: threads that took longer to wake shared their cores with other work, which will end."""
 
+USUAL = (32 << 10, 1 << 20, 32 << 20)
+"""The bytes of a core's caches where they are not known."""
+
 CLOCK = 3e9
 """The clock of a typical core in Hz; if nothing was measured, only ratios matter."""
 
 
-def nominal(isa: ISA, caches: tuple[int, ...] = ()) -> Rates:
+def nominal(isa: ISA, caches: tuple[int, ...] = USUAL) -> Rates:
     """The rates where nothing was measured: two multiply-adds per cycle on 256-bit vectors, or one on 512 bits.
 
     L2 delivers 32 bytes per cycle, the last level 16 and memory 6: typical of server cores of the last ten years,
@@ -70,10 +76,11 @@ def from_machine(measured: Measured, isa: ISA, threads: int) -> Rates:
     levels = {b.level for b in measured.bandwidths}
     l2 = read("L2" if "L2" in levels else "memory")
     l3 = read("L3") if "L3" in levels else l2
+    room = (measured.bandwidth("L3", threads).held if "L3" in levels else 0) or inf
     flops = tuple(
         (name, measured.peak(name, threads) * 1e9 / threads) for name in sorted({p.dtype for p in measured.peaks})
     )
     starts = measured.starts
     more = {"start": starts.awake, "wake": min(starts.asleep, LONGEST)} if starts else {}
-    tiles = measured.tiles or _described(isa, ())
-    return Rates(flops, l2, l3, read("memory"), tiles, **more)
+    tiles = measured.tiles or _described(isa, USUAL)
+    return Rates(flops, l2, l3, read("memory"), tiles, **more, room=room)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from poly.analysis.work import Work
 from poly.display import time_text
-from poly.machine import Machine, Measured
+from poly.machine import Machine, Measured, nearest_level
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,7 @@ class Yardstick:
 
 def yardstick(done: Work, machine: Machine, rates: Measured, dtype: str, threads: int) -> Yardstick:
     """The limiting rate by the roofline model: the FMA peak, or the bandwidth of the level that holds all arrays."""
-    level = next((f"L{cache.level}" for cache in machine.caches if done.bytes <= machine.share(cache)), "memory")
-    bandwidth = rates.bandwidth(level, threads)
+    bandwidth = rates.bandwidth(nearest_level(machine, rates, done.bytes), threads)
     peak = rates.peak(dtype, threads) if dtype in {known.dtype for known in rates.peaks} else None
     stream = max(bandwidth.read, bandwidth.triad)
     if peak is None or done.flop * stream < done.bytes * peak:

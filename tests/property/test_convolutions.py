@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import poly
-from benchmarks.problems.convolution import Convolution
+from benchmarks.problems.convolution import Convolution, Layout
 from benchmarks.workloads import convolution_nests
 from microkernels.dtypes import f32
 from microkernels.isa import ISAS
@@ -32,7 +32,7 @@ def check(problem: Convolution, target: str = "c", threads: int = 1) -> poly.Ker
 
 @pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
 @pytest.mark.parametrize("axes", [1, 3])
-def test_any_number_of_axes_goes_to_a_microkernel(axes: int, layout: str) -> None:
+def test_any_number_of_axes_goes_to_a_microkernel(axes: int, layout: Layout) -> None:
     problem = Convolution(17, 33, 11 if axes == 1 else 5, 3, 2, 1, layout, axes=axes)
     assert "microkernel" in str(check(problem).schedule)
 
@@ -43,6 +43,14 @@ def test_groups_of_few_channels_have_lanes_along_pixels(isa: str) -> None:
     nest = convolution_nests.nest(Convolution(32, 32, 56, 3, 1, 1, "NCHW", groups=8), f32)
     text = str(default_schedule(nest, Target.nominal(ISAS[isa], LARGE, 1)))
     assert re.search(r"for k in range\(4\):  # microkernel gemm_\w+_4x.*\n\s*for q in", text), text
+
+
+@pytest.mark.filterwarnings("error::poly.CostWarning")
+@pytest.mark.parametrize("isa", ["avx2", "avx512"])
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+def test_three_axes_do_not_take_too_much_work(layout: Layout, isa: str) -> None:
+    nest = convolution_nests.nest(Convolution(64, 64, 28, 3, 1, 1, layout, axes=3), f32)
+    assert "microkernel" in str(default_schedule(nest, Target.nominal(ISAS[isa], LARGE, 1)))
 
 
 PROBLEMS = st.builds(

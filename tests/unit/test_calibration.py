@@ -7,20 +7,23 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from codegen.cache import put
+from microkernels.catalogue import tiles
+from microkernels.dtypes import f32
 from microkernels.isa import AVX2, AVX512, ISAS, NEON, PORTABLE, host
 from poly.machine import background, calibration
 from poly.machine.calibration import described
 from poly.machine.description import Machine, machine
-from poly.machine.measured import Measured, TileCosts, parsed
-from poly.machine.operands import PITCHES, FarCalls, _in_turn, regions
+from poly.machine.measured import Measured, TileCosts, TileSpeed, parsed
+from poly.machine.operands import DEPTH, PITCHES, FarCalls, Operands, _in_turn, regions
 from poly.machine.tile_probes import TileProbes
 from poly.machine.tiles import MOST_ROUNDS, ROUNDS, _Rounds, measured_tiles
+from poly.machine.topology import Cache
 
 SIZES = (32 << 10, 1 << 20, 32 << 20)
 
@@ -100,7 +103,7 @@ def test_every_described_cpu_has_all_costs() -> None:
 
 
 def test_the_nearest_described_cpu_serves_where_nothing_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    (one,) = (cpu for cpu in calibration.cpus() if cpu["isa"] == "avx2")
+    one = next(cpu for cpu in calibration.cpus() if cpu["isa"] == "avx2" and cpu["caches"][0]["bytes"] == SIZES[0])
     small = {**one, "cpu": "small", "caches": [{**cache, "bytes": cache["bytes"] // 2} for cache in one["caches"]]}
     small["tiles"] = {**one["tiles"], "crowded": 99.0}
     monkeypatch.setattr(calibration, "cpus", lambda: (one, small))
@@ -120,6 +123,20 @@ def test_regions_lie_in_their_levels() -> None:
     assert second is None or found["L2"] < second.bytes
     assert found["memory"] > max(cache.bytes for cache in here.caches)
     assert list(found.values()) == sorted(found.values())
+
+
+@pytest.mark.parametrize(("base", "panels"), [(9000.0, 8000.0), (8000.0, 9000.0)])
+def test_lines_are_compared_with_the_faster_of_two_jobs_near_by(base: float, panels: float) -> None:
+    """Each of them is slow on some pages."""
+    caches = (Cache(1, 32 << 10, 8, 64, 1), Cache(2, 1 << 20, 8, 64, 1), Cache(3, 32 << 20, 16, 64, 1))
+    usual = tiles(AVX512, f32)[0]
+    operands = Operands(cast(TileProbes, None), Machine("some CPU", AVX512, 1, caches), usual, usual)
+    near = {("base", DEPTH): base, ("right panels", "L2"): panels}
+    times = {**dict.fromkeys(operands.jobs(), 8000.0), **near, ("left", "L3"): 8960.0}
+    lines, *_ = operands.costs(times, TileSpeed(usual.rows, usual.columns // 16, 24.0, 100.0))
+    found = {(one.operand, one.level): one.cost for one in lines}
+    assert found["left", "L3"] == pytest.approx(960 / (DEPTH * usual.rows * 4 / 64))
+    assert found["left", "L2"] == found["output", "memory"] == 0
 
 
 def test_the_probes_time_what_they_are_told() -> None:

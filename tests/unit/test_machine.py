@@ -11,8 +11,8 @@ import pytest
 from codegen.cache import get, put
 from microkernels import isa
 from microkernels.dtypes import f32
-from poly.machine import Bandwidth, Cache, Machine, Measured, Peak, facts, machine, measured, table
-from poly.machine.calibration import _key, footprints
+from poly.machine import Bandwidth, Cache, Machine, Measured, Peak, facts, machine, measured, nearest_level, table
+from poly.machine.calibration import _bandwidths, _key, footprints
 from poly.machine.cores import cgroup_quota
 from poly.machine.description import cpu_name
 from poly.machine.probes import probes
@@ -211,6 +211,33 @@ def test_a_core_gets_its_share_of_what_the_allowed_cores_share() -> None:
 def test_what_is_streamed_fits_its_level() -> None:
     sizes = dict(footprints(SMALL, threads=2))
     assert sizes == {"L1": 16 << 10, "L3": 8 << 20, "memory": 64 << 20}
+
+
+class SharedLevel:
+    """A core that reads up to `kept` bytes at 30 GB/s, and what lies beyond at 15."""
+
+    def __init__(self, kept: int) -> None:
+        self.kept = kept
+
+    def read(self, footprint: int, threads: int = 1, seconds: float = 0.01) -> float:
+        return 30.0 if footprint <= self.kept else 15.0
+
+    triad = read
+
+
+@pytest.mark.parametrize(
+    ("kept", "held"), [(32 << 20, 0), (20 << 20, 0), (11 << 20, 16 << 20), (5 << 20, 8 << 20), (1, 0)]
+)
+def test_a_core_keeps_as_much_of_a_shared_level_as_it_reads_fast(kept: int, held: int) -> None:
+    """All of 32 MB if half of it is read as fast as 4 MB, else twice what is; all where nothing is read faster."""
+    here = replace(SMALL, caches=(L1, Cache(2, 1 << 20, 8, 64, 1), L3))
+    found = {one.level: one for one in _bandwidths(here, SharedLevel(kept), threads=1)}
+    assert (found["L3"].held, found["L1"].held, found["memory"].held) == (held, 0, 0)
+    assert found["L3"].read == (30.0 if kept > 1 else 15.0)
+    rates = replace(RATES, bandwidths=tuple(found.values()))
+    assert rates.room("L3", 32 << 20) == (held or 32 << 20)
+    assert nearest_level(here, rates, 12 << 20) == ("memory" if held == 8 << 20 else "L3")
+    assert nearest_level(here, rates, 40 << 20) == "memory"
 
 
 def test_rates_of_other_thread_counts_follow_from_those_measured() -> None:

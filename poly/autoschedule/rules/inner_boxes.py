@@ -145,12 +145,14 @@ def _box(nest: Nest, statement: Statement, c: Contraction, column: str, lanes: i
 
     One of few steps for each result serves if there is no other, and if a call has many results next to each other.
     """
-    boxes = list(_boxes(nest, statement, c, column))
-    many = next((box for box in boxes if box.steps >= LEAST), None)
-    if many is not None or is_apart(nest, c.output, column):
-        return many
-    few = (box for box in boxes if 2 * box.steps >= LEAST and box.steps * box.results(lanes) >= 4 * LEAST)
-    return next(few, None)
+    few = None
+    for box in _boxes(nest, statement, c, column):
+        if box.steps >= LEAST:
+            return box
+        busy = 2 * box.steps >= LEAST and box.steps * box.results(lanes) >= 4 * LEAST
+        if few is None and busy and not is_apart(nest, c.output, column):
+            few = box
+    return few
 
 
 def _boxes(nest: Nest, statement: Statement, c: Contraction, column: str) -> Iterator[InnerBox]:
