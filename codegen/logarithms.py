@@ -19,7 +19,7 @@ TINY = 1e-20
 
 
 def log(k: Constants) -> str:
-    value = f"n * {k.number(k.ln2[0])} - ((half - (rest + n * {k.number(k.ln2[1])})) - f)"
+    value = f"n * {k.number(k.ln2[0])} - ((minus - (rest + n * {k.number(k.ln2[1])})) - f)"
     return f"""{WRAPS} static inline {k.c} log_{k.name}({k.c} x)
 {{
 {_parts(k, "x", subnormal=True)}
@@ -29,7 +29,7 @@ def log(k: Constants) -> str:
 
 def log1p(k: Constants) -> str:
     """Two sums find what is lost, whichever of 1 and x is larger."""
-    value = f"n * {k.number(k.ln2[0])} - ((half - (rest + (n * {k.number(k.ln2[1])} + lost / u))) - f)"
+    value = f"n * {k.number(k.ln2[0])} - ((minus - (rest + (n * {k.number(k.ln2[1])} + lost / u))) - f)"
     return f"""{WRAPS} static inline {k.c} log1p_{k.name}({k.c} x)
 {{
     const {k.c} u = {k.number(1)} + x, own = u - {k.number(1)}, lost = ({k.number(1)} - (u - own)) + (x - own);
@@ -55,7 +55,7 @@ def _scaled(k: Constants, name: str, inverse: tuple[float, float], step: tuple[f
     return f"""{WRAPS} static inline {k.c} {name}_{k.name}({k.c} x)
 {{
 {_parts(k, "x", subnormal=True)}
-    const {k.c} a = of_bits_{k.name}(bits_of_{k.name}(f - half) & {hex(mask)}u), b = ((f - a) - half) + rest;
+    const {k.c} a = of_bits_{k.name}(bits_of_{k.name}(f - minus) & {hex(mask)}u), b = ((f - a) - minus) + rest;
     const {k.c} whole = n * {k.number(step[0])}, part = a * {k.number(inverse[0])}, sum = whole + part;
     const {k.c} known = (((whole - sum) + part) + ({rest})) + sum;
 {_returned(k, "x", "known", "0")}
@@ -63,7 +63,7 @@ def _scaled(k: Constants, name: str, inverse: tuple[float, float], step: tuple[f
 
 
 def _parts(k: Constants, x: str, subnormal: bool) -> str:
-    """Lines that compute n, f, `half` = f^2/2, and `rest`, so that log(1 + f) = f - half + rest.
+    """Lines that compute n, f, `minus` = f^2/2, and `rest`, so that log(1 + f) = f - minus + rest.
 
     Adding `one - root` to the bits carries into the exponent from sqrt(2) up. `biased` has n as its last bits.
     """
@@ -78,8 +78,8 @@ def _parts(k: Constants, x: str, subnormal: bool) -> str:
     const {k.c} biased = of_bits_{k.name}((bits >> {k.mantissa}) + {hex(k.bias + k.mantissa << k.mantissa)}u);
     const {k.c} n = biased - {bias};
     const {k.c} f = of_bits_{k.name}((bits & {hex((1 << k.mantissa) - 1)}u) + {hex(k.root)}u) - {k.number(1)};
-    const {k.c} s = f / (f + {k.number(2)}), z = s * s, half = {k.number(0.5)} * f * f;
-    const {k.c} rest = s * (half + z * ({k.polynomial(k.log)}));"""
+    const {k.c} s = f / (f + {k.number(2)}), z = s * s, minus = {k.number(0.5)} * f * f;
+    const {k.c} rest = s * (minus + z * ({k.polynomial(k.log)}));"""
 
 
 def _returned(k: Constants, x: str, value: str, pole: str) -> str:
