@@ -40,9 +40,9 @@ def _of_divisors(dtype: DType) -> dict[str, str]:
         f"is_divisor_{name}": f"static inline int is_divisor_{name}({c} b)\n{{\n    const {c} size = fabs{end}(b);\n"
         f"    return size >= 1.0{end} && size <= 1152921504606846976.0{end};\n}}",
         f"quotient_{name}": f"static inline {c} quotient_{name}({c} a, {c} b, {c} over)\n{{\n"
-        f"    const {c} q = a * over, rest = __builtin_fma{end}(-q, b, a);\n"
-        f"    const {c} better = __builtin_fma{end}(rest, over, q);\n"
-        f"    return __builtin_islessgreater(rest, 0.0{end}) ? better : q;\n}}",
+        f"    const {c} q = a * over, rest = __builtin_fma{end}(-q, b, a), near = __builtin_fma{end}(rest, over, q);\n"
+        f"    const {c} result = __builtin_fma{end}(__builtin_fma{end}(-near, b, a), over, near);\n"
+        f"    return __builtin_islessgreater(rest, 0.0{end}) ? result : q;\n}}",
     }
 
 

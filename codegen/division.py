@@ -6,11 +6,13 @@ for (j…)                                if (is_divisor_f32(s_value))
                                         else
                                           for (j…) y[j] = y[j] / s;
 
-A division of vectors takes about as long as ten other operations. `quotient` needs four: a product q = a*over, what is
-left, a - q*b, which is exact, and its part of the quotient, q + rest*over. The result is within 0.51 units in the last
-place (Markstein, "Computation of elementary functions on the IBM RISC System/6000 processor", 1990), or one subnormal
-unit. Divisors are from 1 to 2^60 in size, so that nothing overflows. Only what instructions fuse is exact: an
-instruction set without these has no such loops.
+A division of vectors takes about as long as ten other operations. `quotient` needs six: a product q = a*over, what is
+left, a - q*b, which is exact, and its part of the quotient, q + rest*over; and this once more. The first correction
+leaves one of the two numbers next to the quotient, and from such a one the second finds the nearest (Markstein,
+"Computation of elementary functions on the IBM RISC System/6000 processor", 1990): the bits are a division's. Where a
+dividend is below 2^-100 (f32) or 2^-960 (f64) in size, the rest is a subnormal number and may be rounded: the quotient
+is within one subnormal unit. Divisors are from 1 to 2^60 in size, so that nothing overflows. Only what instructions
+fuse is exact: an instruction set without these has no such loops, and neither has a nest with `reassociate=False`.
 """
 
 from __future__ import annotations
@@ -40,7 +42,11 @@ WORTH = 4
 def divisors(loop: For, program: Program) -> tuple[Element, ...]:
     """The elements by which a vector loop divides, and which stay the same in it."""
     trips = None if loop.end is None else (loop.end - loop.start).number
-    if FUSES not in program.isa.flags or (trips is not None and trips < WORTH * program.isa.lanes(f32)):
+    if (
+        not program.fused
+        or FUSES not in program.isa.flags
+        or (trips is not None and trips < WORTH * program.isa.lanes(f32))
+    ):
         return ()
     found: dict[Element, None] = {}
     dtypes = {buffer.name: buffer.dtype for buffer in program.buffers}
