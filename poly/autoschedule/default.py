@@ -126,6 +126,10 @@ ROW_BLOCKS = (("microkernels", "in common blocks of rows"),)
 NEARLY = 1.01
 """How much longer a schedule may be expected to take that needs less memory: the model's times are no more exact."""
 
+SURE = 0.6
+"""How much of the time of a whole loop its sections may be expected to take: what a core does of one iteration while
+another waits is known that badly."""
+
 PLAIN_STEP = 2 * LOAD
 """The least time of a multiply-add of whole vectors in plain loops, which load its operands, in multiply-adds."""
 
@@ -179,9 +183,18 @@ def _finished(form: Form, target: Target) -> Form:
     beside = interleaved(form)
     with suppress(TooCostly), limited(AFFORDABLE, reserve=RESERVE):
         sections = None if isinstance(target.isa, DeviceISA) else sectioned(form, target.caches)
-        ways = [in_lanes(way) for way in (form, beside, sections) if way is not None]
-        return in_groups(_cheapest(ways, target) if len(ways) > 1 else ways[0], target.isa)
+        if beside is None and sections is None:
+            return in_groups(in_lanes(form), target.isa)
+        ways = [in_lanes(way) for way in (form, beside) if way is not None]
+        best = _cheapest(ways, target)
+        return in_groups(best if sections is None else _surely(in_lanes(sections), best, target), target.isa)
     return in_groups(in_lanes(beside or form), target.isa)
+
+
+def _surely(form: Form, other: Form, target: Target) -> Form:
+    """The first form if it is expected to take much less time than the second, otherwise that one."""
+    seconds, least = (expectation(one.tried, target).seconds for one in (form, other))
+    return form if seconds <= SURE * least else other
 
 
 def _cheapest(forms: Iterable[Form], target: Target) -> Form:

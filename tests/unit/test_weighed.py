@@ -35,7 +35,7 @@ def recurrences(A: f64[500, 500]):
 @poly.nest
 def before_a_recurrence(a: f64[30000], b: f64[30000], c: f64[30000]):
     for i in range(1, 30000):
-        a[i] = sqrt(b[i] * c[i]) / (c[i] + 1.0)  # noqa: F821
+        a[i] = sqrt(c[i] + 2.0) / (c[i] + 1.0) + 1.0 / sqrt(c[i])  # noqa: F821
         b[i] = b[i - 1] * 0.5 + a[i]
 
 
