@@ -15,6 +15,8 @@ from typing import ClassVar
 
 import cgen
 
+from codegen.ahead import may_read_first, read_ahead
+from codegen.aligned import cut
 from codegen.bounds import checks
 from codegen.declarations import touched
 from codegen.division import Reciprocals, divisors
@@ -210,6 +212,9 @@ class Writer:
             return self._tiled(loop, tile, scope)
         if loop.mark.vectorize and loop.end is not None:
             end, loop = loop.end, replace(loop, body=written_out(loop.body))
+            ahead = read_ahead(loop.body, self.program, loop.variable)
+            if ahead:
+                return self._reading_ahead(loop, ahead, inner)
             far = self._far(loop, scope)
             if far:
                 return self._near(loop, end, far, scope)
@@ -295,13 +300,31 @@ class Writer:
         read = kept_by_order(loop.body, self.program, loop.variable)
         held = hoisted(read, StatementPrinter(self._buffers, self._sizes), scope.taken)
         inner = replace(scope, held={**scope.held, **held.names}, taken=scope.taken.union(held.names.values()))
-        marks = [] if calls_library(loop.body, self.program, scope.near) else [Line(EACH_VECTOR)]
-        lines = [*marks, around(loop, self.write(loop.body, inner))]
+        lines = self._marked(loop, scope, self.write(loop.body, inner))
         if not read:
             return lines
         whole = block([*held.lines, *lines])
         entered = scope.unknown([loop.entered])
         return [branch(conjunction(entered), [whole]) if entered else whole]
+
+    def _marked(self, loop: For, scope: LoopScope, body: list[cgen.Generable]) -> list[cgen.Generable]:
+        """A loop with this body that the compiler shall vectorise, from where whole vectors begin."""
+        if calls_library(loop.body, self.program, scope.near):
+            return [around(loop, body)]
+        printer = StatementPrinter(self._buffers, self._sizes)
+        found = cut(loop, self.program, printer, scope.taken) if self.tiles else None
+        if found is None:
+            return [Line(EACH_VECTOR), around(loop, body)]
+        first, before, after = found
+        return [block([first, around(before, [Line(IN_ORDER), *body]), Line(EACH_VECTOR), around(after, body)])]
+
+    def _reading_ahead(self, loop: For, ahead: tuple[Element, ...], scope: LoopScope) -> list[cgen.Generable]:
+        """The loop for the compiler to vectorise, with what later iterations write read first, or as it is."""
+        if not may_read_first(ahead, loop.body, self.program, loop.variable):
+            return [around(loop, [*self._in_order(loop), *self.write(loop.body, scope)])]
+        read = hoisted(ahead, StatementPrinter(self._buffers, self._sizes), scope.taken)
+        inner = replace(scope, held={**scope.held, **read.names}, taken=scope.taken.union(read.names.values()))
+        return self._marked(loop, scope, [*read.lines, *self.write(loop.body, inner)])
 
     def _divided(self, loop: For, by: tuple[Element, ...], scope: LoopScope) -> list[cgen.Generable]:
         """The loop with products in place of quotients, if the divisors allow that."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from codegen.expr import Binary, Expr, FunctionCall, Load, accessed, loads
+from codegen.expr import Binary, Expr, FunctionCall, Load, Unary, accessed, loads
 from codegen.integer import Linear, lookups
 from codegen.loop_ir import Block, Comment, Node, Run
 from codegen.names import c_name
@@ -44,12 +44,25 @@ def recurrence(update: Update, loop: str) -> Recurrence | None:
             found = Recurrence(before, op, target)
         case "=", Binary(("+" | "*") as op, left, right) if before in (left, right):
             found = Recurrence(before, op, right if left == before else left)
+        case "=", Binary(("+" | "-" | "*") as op, left, right) if (rest := _rest(left, before, op)) is not None:
+            found = Recurrence(before, "*" if op == "*" else "+", Binary(op, rest, right))
         case "=", FunctionCall(("min" | "max") as op, (left, right)) if left == before:
             found = Recurrence(before, op, right)
         case _:
             return None
     others = [load for load in accessed(found.value) if load != target]
     return None if any(load.array == target.array for load in others) else found
+
+
+def _rest(expr: Expr, first: Load, op: str) -> Expr | None:
+    """What a sum or product that begins with `first` adds to it, or multiplies it by; None if it has one term only."""
+    match expr:
+        case Binary(own, left, right) if (own == "*") == (op == "*") and own in "+-*":
+            if left == first:
+                return Unary("-", right) if own == "-" else right
+            rest = _rest(left, first, op)
+            return None if rest is None else Binary(own, rest, right)
+    return None
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import product
 from math import inf
 
 import islpy as isl
 
 from poly.analysis.dependences import Dependence, dependences
+from poly.analysis.early_reads import reads_first
 from poly.analysis.scans import scanned_in
 from poly.analysis.selections import selected_in
 from poly.ir.budget import QUESTION, limited
@@ -99,13 +101,14 @@ def lane_conflict(nest: Nest, tree: Node, loop: str) -> Dependence | None:
     A reduction into one element doesn't, if the nest allows reassociation: each lane has a partial result. But if only
     some of the iterations of an innermost loop share an element, two lanes would update it at once. A selection, such
     as that of the least key's index, doesn't either: lanes find the iteration whose results last, and it runs alone.
-    A scan, whose iterations use the partial results of a reduction, runs a vector at a time. Loops inside that are
-    written out don't count as loops.
+    A scan, whose iterations use the partial results of a reduction, runs a vector at a time. What later iterations
+    write may be read first. Loops inside that are written out don't count as loops.
     """
     known = dependences(nest)
     chosen, scanned = selected_in(nest, tree, loop), scanned_in(nest, tree, loop)
     ordered = (d for d in known.binding if not (chosen.covers(d) or scanned.covers(d)))
-    carried = _carried(ordered, tree, loop)
+    every = (_carried((d,), tree, loop) for d in ordered)
+    carried = next((d for d in every if d is not None and not reads_first(nest, tree, loop, d)), None)
     inner = (other for band in bands(tree) if band.name == loop for other in bands(band.body))
     innermost = all(is_written_out(nest, tree, other) for other in inner)
     return _colliding(nest, known.races, tree, loop) if carried is None and innermost else carried
@@ -128,6 +131,46 @@ def _most_iterations(nest: Nest, tree: Node, band: Band) -> float:
         count = Instances("around", nest.statement(name).domain, loops).most(function).max_val()
         most = max(most, count.to_python() if count.is_int() else inf)
     return most
+
+
+def coupled(nest: Nest, tree: Node, loop: str) -> dict[tuple[str, str], bool]:
+    """The pairs of statements of which the second needs to run after the first in one run of a loop.
+
+    The value says whether it is so in different iterations, too, and not only in one and the same.
+    """
+    return _coupled(dependences(nest).binding, tree, loop)
+
+
+def _coupled(ordered: Iterable[Dependence], tree: Node, loop: str) -> dict[tuple[str, str], bool]:
+    found, pairs = paths(tree), dict[tuple[str, str], bool]()
+    for dependence in ordered:
+        ends = dependence.source, dependence.sink
+        source, sink = (found[name] for name in ends)
+        if pairs.get(ends) or _in_one_run(dependence.relation, source, sink, loop) is None:
+            continue
+        pairs[ends] = _differing(dependence.relation, source, sink, loop) is not None
+    return pairs
+
+
+def reachable(pairs: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
+    """What follows each name in pairs of one and the next, directly or through others."""
+    after: dict[str, set[str]] = {}
+    for first, second in pairs:
+        after.setdefault(first, set()).add(second)
+        after.setdefault(second, set())
+    for through, (name, beyond) in product(after, after.items()):
+        if through in beyond:
+            after[name] |= after[through]
+    return after
+
+
+def chained(nest: Nest, tree: Node, loop: str) -> frozenset[str]:
+    """The statements in one run of a loop that need their own results of earlier iterations, perhaps through others."""
+    known = dependences(nest)
+    flow = _coupled((d for d in (*known.races, *known.binding) if d.kind == "flow"), tree, loop)
+    after = reachable([*flow, *((name, name) for ends in flow for name in ends)])
+    carried = [(source, sink) for (source, sink), later in flow.items() if later and source in after[sink]]
+    return frozenset(n for source, sink in carried for n in after if n in after[sink] and source in after[n])
 
 
 def recurs(nest: Nest, tree: Node, loop: str) -> bool:
@@ -221,15 +264,26 @@ def _broken(pairs: isl.Map, source: Path, sink: Path) -> isl.Map | None:
 
 def _differing(pairs: isl.Map, source: Path, sink: Path, loop: str) -> isl.Map | None:
     """The pairs in one iteration of all loops around `loop` and in different ones of `loop`; None if there are none."""
+    found = _in_one_run(pairs, source, sink, loop)
+    if found is None:
+        return None
+    together, (first, second) = found
+    apart = together.intersect(first.gt_map(second).union(first.lt_map(second)))
+    return None if apart.is_empty() else apart
+
+
+def _in_one_run(
+    pairs: isl.Map, source: Path, sink: Path, loop: str
+) -> tuple[isl.Map, tuple[isl.PwAff, isl.PwAff]] | None:
+    """The pairs in one run of a loop, with what the loop counts at both ends; None if there are none."""
     for before, after in zip(source, sink, strict=False):
         if isinstance(before, Position) or isinstance(after, Position):
             if before != after:
                 return None
             continue
-        first, second = _functions(pairs, before, after)
         if before.name == loop:
-            apart = pairs.intersect(first.gt_map(second).union(first.lt_map(second)))
-            return None if apart.is_empty() else apart
+            return pairs, _functions(pairs, before, after)
+        first, second = _functions(pairs, before, after)
         pairs = pairs.intersect(first.eq_map(second))
         if pairs.is_empty():
             return None

@@ -52,6 +52,9 @@ def scanned_in(nest: Nest, tree: Node, loop: str) -> Scanned:
     if not (exact or nest.reassociate) or not (alone or _is_looked_at_alone(one, inside, found)):
         return Scanned()
     others = any(other.target.array == one.target.array for other in inside if other is not one)
+    earlier = {other.target.array for other in inside[: inside.index(one)]}
+    if any(load.array in earlier for load in accessed(one.expr)):
+        return Scanned()  # a vector of what it combines is there before a vector of the other statements
     looking = frozenset(other.name for other in inside)
     return Scanned() if others else Scanned(one.name, one.target.array, looking, alone)
 

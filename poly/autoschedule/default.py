@@ -7,16 +7,19 @@
 
 What follows a contraction runs on each of its register tiles where it can. Factorisations run in blocks, so that most
 of their work is a contraction. What passes a large local on runs in blocks of rows together with what reads it. Other
-loops are interchanged for contiguous accesses, fused, parallelised, tiled over time steps, interleaved and vectorised,
-by every rule that applies, at its usual values. Each transformation is a step of a schedule and is checked. Where
-microkernels are expected to take longer than these rules without them, as for a contraction of three steps or a
-depthwise convolution, there are none.
+loops are interchanged for contiguous accesses, fused, parallelised, tiled over time steps and vectorised, by every rule
+that applies, at its usual values. Each transformation is a step of a schedule and is checked.
+
+Where it isn't plain that a rule pays off, the model weighs what it makes against the loops without it: microkernels,
+jammed loops, sums that look ahead, recurrences side by side or in sections, and threads that start again and again.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 
 from microkernels.opencl_isa import DeviceISA, is_gpu
@@ -27,9 +30,10 @@ from poly.autoschedule.rules.grain import in_groups
 from poly.autoschedule.rules.jam import usual_jam
 from poly.autoschedule.rules.lanes import in_lanes
 from poly.autoschedule.rules.microkernels import contracted, with_other_loops
-from poly.autoschedule.rules.orders import usual_order
+from poly.autoschedule.rules.orders import is_strided, permuted, usual_orders
 from poly.autoschedule.rules.register_tiles import register_tiles
 from poly.autoschedule.rules.row_blocks import passes_locals, row_blocked
+from poly.autoschedule.rules.sections import sectioned
 from poly.autoschedule.rules.sharing import parallel_loops, starts_inside, unshared, usual_sharing
 from poly.autoschedule.rules.solves import usual_solve
 from poly.autoschedule.rules.time_tiles import usual_time_tiles
@@ -43,7 +47,7 @@ from poly.model.price import price
 from poly.model.work import LOAD
 from poly.schedules.schedule import Schedule, schedule
 
-AFFORDABLE = 9_000_000
+AFFORDABLE = 12_000_000
 """The number of isl operations allowed for choosing a schedule: a few seconds."""
 
 RESERVE = 50
@@ -75,20 +79,24 @@ def _chosen(nest: Nest, target: Target) -> Form:
 
         return usual_form(nest, target.isa)
     made = contracted(nest, target)
-    if not has_outer_product(made) and (jam := _jammed(nest, target)) is not None:
-        return jam
+    jam = None if has_outer_product(made) else _jammed(nest, target)
     if not made.steps:
-        return usual_loops(nest, target)
+        return _plain(usual_loops(nest, target), jam, target)
     kernels, expected = Form.fixed(KERNELS, made), expectation(made, target)
     blocked = _in_row_blocks(nest, target) if passes_locals(made) else None
     if blocked is not None and (within := expectation(blocked, target)).seconds <= expected.seconds * NEARLY:
         kernels, expected = Form.fixed(ROW_BLOCKS, blocked), within
-    if expected.seconds <= PLAIN_STEP * expected.least / target.threads:
+    if jam is None and expected.seconds <= PLAIN_STEP * expected.least / target.threads:
         return kernels
-    plain = usual_loops(nest, target)
-    if expectation(plain.tried, target).seconds >= expected.seconds:
+    loops = usual_loops(nest, target)
+    if expectation(_plain(loops, jam, target).tried, target).seconds >= expected.seconds:
         return kernels
-    return _jammed(nest, target) or plain
+    return _plain(loops, jam or _jammed(nest, target), target)
+
+
+def _plain(loops: Form, jam: Form | None, target: Target) -> Form:
+    """The form without microkernels: of loops by the rules, or of jammed ones."""
+    return loops if jam is None else _cheapest((jam, loops), target)
 
 
 def _jammed(nest: Nest, target: Target) -> Form | None:
@@ -118,6 +126,10 @@ ROW_BLOCKS = (("microkernels", "in common blocks of rows"),)
 NEARLY = 1.01
 """How much longer a schedule may be expected to take that needs less memory: the model's times are no more exact."""
 
+SURE = 0.6
+"""How much of the time of a whole loop its sections may be expected to take: what a core does of one iteration while
+another waits is known that badly."""
+
 PLAIN_STEP = 2 * LOAD
 """The least time of a multiply-add of whole vectors in plain loops, which load its operands, in multiply-adds."""
 
@@ -141,10 +153,24 @@ def usual_loops(nest: Nest, target: Target) -> Form:
     solve = usual_solve(nest, target)
     if solve is not None:
         return solve
-    order = usual_order(nest)
-    shared = _finished(_tiled_in_time(usual_sharing(order, target.threads), target), target)
-    loops = _less_often_shared(order, shared, target) or shared
+    found = [_ordered(order, target) for order in _orders(nest, target)]
+    loops = _cheapest(found, target) if len(found) > 1 else found[0]
     return usual_factorisation(nest, target, loops) or loops
+
+
+def _orders(nest: Nest, target: Target) -> tuple[Form, ...]:
+    """The orders of a nest's loops to weigh: the usual ones, and of strided loops the one that the model likes best."""
+    usual = usual_orders(nest)
+    with suppress(TooCostly), limited(AFFORDABLE, reserve=RESERVE):
+        best = _cheapest((usual[0], *permuted(usual[0])), target) if is_strided(usual[0]) else usual[0]
+        return usual if best is usual[0] else (*usual, best)
+    return usual
+
+
+def _ordered(order: Form, target: Target) -> Form:
+    """The form of an order of loops with the rules for threads, tiles and what is inside these."""
+    shared = _finished(_tiled_in_time(usual_sharing(order, target.threads), target), target)
+    return _less_often_shared(order, shared, target) or shared
 
 
 def _tiled_in_time(form: Form, target: Target, shared: bool = False) -> Form:
@@ -153,11 +179,32 @@ def _tiled_in_time(form: Form, target: Target, shared: bool = False) -> Form:
 
 
 def _finished(form: Form, target: Target) -> Form:
-    """The form with the rules for what is inside its tiles."""
-    form = register_tiles(form, target.isa) or form
-    for rule in (lines, interleaved):
+    """The form with the rules for what is inside its tiles, of which those for recurrences have to pay off.
+
+    If it takes too much work to find out, recurrences run side by side.
+    """
+    for rule in (partial(register_tiles, isa=target.isa), lines):
         form = rule(form) or form
-    return in_groups(in_lanes(form), target.isa)
+    beside = interleaved(form)
+    with suppress(TooCostly), limited(AFFORDABLE, reserve=RESERVE):
+        sections = None if isinstance(target.isa, DeviceISA) else sectioned(form, target.caches)
+        if beside is None and sections is None:
+            return in_groups(in_lanes(form), target.isa)
+        ways = [in_lanes(way) for way in (form, beside) if way is not None]
+        best = _cheapest(ways, target)
+        return in_groups(best if sections is None else _surely(in_lanes(sections), best, target), target.isa)
+    return in_groups(in_lanes(beside or form), target.isa)
+
+
+def _surely(form: Form, other: Form, target: Target) -> Form:
+    """The first form if it is expected to take much less time than the second, otherwise that one."""
+    seconds, least = (expectation(one.tried, target).seconds for one in (form, other))
+    return form if seconds <= SURE * least else other
+
+
+def _cheapest(forms: Iterable[Form], target: Target) -> Form:
+    """The form that is expected to take the least time; the first of equal ones."""
+    return min(forms, key=lambda form: expectation(form.tried, target).seconds)
 
 
 def _less_often_shared(order: Form, shared: Form, target: Target) -> Form | None:
@@ -174,5 +221,5 @@ def _less_often_shared(order: Form, shared: Form, target: Target) -> Form | None
         forms = (tiled,) if tiled is not alone else ()
         never = (_tiled_in_time(alone, target),) if has_threads else ()
         others = (_finished(form, target) for form in (*forms, *never))
-        return min((shared, *others), key=lambda form: expectation(form.tried, target).seconds)
+        return _cheapest((shared, *others), target)
     return None

@@ -91,7 +91,7 @@ def _lowered(
     copied = with_boxes(nest, _without_idle(nest, shared), isa)
     boxed = with_items(copied, isa)
     if not expanded:
-        boxed = with_storage(boxed, copied.nest)
+        boxed = with_storage(boxed, copied.nest, isinstance(isa, DeviceISA))
     expansion = expand(boxed.nest, boxed.tree, isa, boxed.texts, boxed.parts, ahead)
     loops = scan(expansion.domains, expansion.tree, nest.context, _marks(expansion, conditions))
     prove(loops, nest, conditions)

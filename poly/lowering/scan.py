@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import reduce
 
 import islpy as isl
@@ -16,9 +17,13 @@ from poly.ir.nest import Nest
 from poly.ir.sets import parameters
 from poly.ir.tree import Band, Copy, Leaf, Node, Sequence, bands, statements
 from poly.lowering.visits import is_delicate, visits_all
+from poly.lowering.whole_runs import whole_runs
 
 SCANNED = 400_000
 """Operations that isl may use to scan a tree: many loops, or loops of many pieces, take long."""
+
+APART = SCANNED // 2
+"""The part of them for loops that are cut where a written-out loop has all of its iterations."""
 
 CHECKED, RESERVE = 400_000, 20
 """Operations that isl may use to verify delicate loops, and the percentage of the outer budget kept in reserve."""
@@ -42,12 +47,22 @@ def scan(
     for domain in domains.values():
         refuse_tangled(domain)
     with limited(SCANNED):
-        made = isl.AstBuild.from_context(context).node_from_schedule(_schedule(domains, tree))
+        made = _generated(domains, tree, context)
         sizes = parameters(context)
         found = simplified(loops(made, marks, sizes), Ranges.of_sizes(sizes))
     if is_delicate(found) and _is_wrong(found, {name: domains[name] for name in statements(tree)}, context):
         raise TooCostly
     return found
+
+
+def _generated(domains: Mapping[str, isl.Set], tree: Node, context: isl.Set) -> isl.AstNode:
+    """isl's loops, with whole runs of written-out loops apart unless that takes too much work."""
+    build, scheduled = isl.AstBuild.from_context(context), _schedule(domains, tree)
+    with suppress(TooCostly), limited(APART):
+        options = whole_runs(domains, tree)
+        if options:
+            return build.node_from_schedule(_with_options(scheduled, options))
+    return build.node_from_schedule(scheduled)
 
 
 def _is_wrong(made: loop_ir.Node, domains: Mapping[str, isl.Set], context: isl.Set) -> bool:
@@ -83,6 +98,21 @@ def _band(domains: Mapping[str, isl.Set], band: Band) -> isl.Schedule:
         node = scheduled.get_root().child(0)
         scheduled = node.band_member_set_ast_loop_type(0, isl.ast_loop_type.atomic).get_schedule()
     return _marked(scheduled, f"{LOOP}{band.name}")
+
+
+def _with_options(schedule: isl.Schedule, options: Mapping[str, isl.UnionSet]) -> isl.Schedule:
+    """The schedule with options for the generation of some loops, by their names."""
+
+    def visit(node: isl.ScheduleNode) -> isl.ScheduleNode:
+        if isl.schedule_node_type(node.get_type()) == isl.schedule_node_type.mark:
+            option = options.get(node.mark_get_id().get_name().removeprefix(LOOP))
+            if option is not None:
+                node = node.child(0).band_set_ast_build_options(option).parent()
+        for number in range(node.n_children()):
+            node = visit(node.child(number)).parent()
+        return node
+
+    return visit(schedule.get_root()).get_schedule() if options else schedule
 
 
 def _marked(schedule: isl.Schedule, mark: str) -> isl.Schedule:

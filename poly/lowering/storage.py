@@ -122,17 +122,18 @@ class Stored:
         )
 
 
-def with_storage(shared: Shared, written: Nest) -> Shared:
+def with_storage(shared: Shared, written: Nest, launched: bool) -> Shared:
     """The nest with its locals in less memory, where this is possible.
 
-    `written` is the nest whose dependences are known: without partial results of reductions.
+    `written` is the nest whose dependences are known: without partial results of reductions. If the loops are
+    `launched` on a device, nothing is a variable around all of them.
     """
     placed = {buffer.name for buffer in shared.buffers}
     arrays = [array for array in written.arrays if array.kind == "local" and array.name not in placed]
     if not arrays or shared.nest is not written:
         return shared
     found: list[Stored] = []
-    places = _Places.of(shared)
+    places = _Places.of(shared, launched)
     with suppress(TooCostly), limited(ALL, apart=True):
         for array in arrays:
             with suppress(TooCostly), limited(STORED):
@@ -176,11 +177,13 @@ class _Places:
     temporaries: frozenset[str]
     items: int
     """The work-items of a group: memory that they share would need further barriers."""
+    launched: bool
+    """Whether the outermost loops are launches of a device."""
 
     @staticmethod
-    def of(shared: Shared) -> _Places:
+    def of(shared: Shared, launched: bool) -> _Places:
         found = temporaries(shared.nest)
-        return _Places(shared.nest, shared.tree, paths(shared.tree), found, width(shared.tree))
+        return _Places(shared.nest, shared.tree, paths(shared.tree), found, width(shared.tree), launched)
 
     def stored(self, array: Array) -> Stored | None:
         """The storage of a local; None if it stays as it is."""
@@ -250,8 +253,9 @@ class _Places:
         return [written.apply_range(use.elements.reverse()) for written in made for use in uses]
 
     def _may_be_variable(self, place: Stored) -> bool:
-        """Whether a local is small enough for a variable of a loop's body, and a single thread runs this body."""
-        if not place.above or any(band.parallel or band.items for band in bands(place.above[-1].body)):
+        """Whether a local is small enough for a variable of a loop's body, or of all, that a single thread runs."""
+        body = place.above[-1].body if place.above else self.tree
+        if any(band.parallel or band.items for band in bands(body)) or (self.launched and not place.above):
             return False
         if prod(max(band.items, 1) for band in place.above) < self.items:
             return False

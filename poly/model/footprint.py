@@ -65,11 +65,16 @@ class Dimension:
 
 @dataclass(frozen=True)
 class ArrayAccesses:
-    """Accesses of one array that differ only by constants; `size` is the size of an element in bytes."""
+    """Accesses of one array that differ only by constants; `size` is the size of an element in bytes.
+
+    `box` has a dimension for each index alone where a loop occurs in several: it reaches no fewer elements, but those
+    of a skewed loop, such as A[j - 2*i, i], may lie on fewer lines than its diagonals seem to.
+    """
 
     dimensions: tuple[Dimension, ...]
     size: int
     written: bool
+    box: tuple[Dimension, ...] = ()
     _known: dict[tuple[float, ...], Footprint] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
@@ -82,7 +87,9 @@ class ArrayAccesses:
         own = tuple([counts.get(name, 1) for name in self.loops])
         known = self._known.get(own)
         if known is None:
-            known = self._known[own] = self._touched(counts)
+            ways = (self.dimensions, self.box) if self.box else (self.dimensions,)
+            found = (self._touched(dimensions, counts) for dimensions in ways)
+            known = self._known[own] = min(found, key=lambda one: (one.lines, one.elements))
         return known
 
     def stride(self, name: str) -> int:
@@ -90,8 +97,8 @@ class ArrayAccesses:
         steps = (abs(c) * d.stride for d in self.dimensions for loop, c in d.loops if loop == name)
         return next(steps, 0)
 
-    def _touched(self, counts: Counts) -> Footprint:
-        found = joined(p for dimension in self.dimensions for p in dimension.reached(counts))
+    def _touched(self, dimensions: Iterable[Dimension], counts: Counts) -> Footprint:
+        found = joined(p for dimension in dimensions for p in dimension.reached(counts))
         elements = prod(count for _, count in found)
         run = found[0][1] if found and found[0][0] == 1 else 1
         beside = [(count, stride) for stride, count in found if stride > 1]

@@ -11,7 +11,7 @@ from codegen.expr import Load
 from codegen.program import MOST_VECTORS
 from microkernels.dtypes import DType
 from microkernels.kernel import OuterProduct, TileKernel
-from poly.analysis.legality import recurs
+from poly.analysis.legality import chained, recurs
 from poly.analysis.scans import scanned_in
 from poly.ir.strides import accesses
 from poly.ir.tree import Band, Micro
@@ -31,12 +31,25 @@ CALL = 30.0
 """The overhead of a call of a matrix-vector kernel in cycles."""
 
 
+class LoopTime(NamedTuple):
+    """The time of a statement in an innermost loop, in vector multiply-adds.
+
+    `busy` is that of its operations, `waiting` that for its own results of earlier iterations, during which a core does
+    other operations; `starts` is the loop's overhead.
+    """
+
+    busy: float
+    waiting: float
+    starts: float
+
+
 @dataclass(frozen=True)
 class Loops:
     """A statement in plain loops; `trips` counts the iterations of the innermost that is not written out.
 
-    `waiting` is the number of cycles that an instance waits for another if the loop is not vectorised. `in_tile` is
-    the work if a vectorised loop of few iterations is a register tile (codegen/register_tile.py), None if it is none.
+    `body` names the innermost loop, which other statements may share. `waiting` is the number of cycles that an
+    instance waits for another if the loop is not vectorised. `in_tile` is the work if a vectorised loop of few
+    iterations is a register tile (codegen/register_tile.py), None if it is none.
     """
 
     dtype: DType
@@ -44,22 +57,29 @@ class Loops:
     in_tile: InstanceWork | None
     instances: float
     trips: float
+    body: str
     vectorized: bool
-    unrolled: int
+    unrolled: float
     waiting: float
     shared: float
     starts: float
 
     def time(self, target: Target) -> float:
-        """The time on one core, in vector multiply-adds."""
+        """The time on one core with no other statement in the loop, in vector multiply-adds."""
+        busy, waiting, starts = self.parts(target)
+        return max(busy, waiting) + starts
+
+    def parts(self, target: Target) -> LoopTime:
+        """The parts of the time on one core."""
         if not self.trips:
-            return self.instances * self.work.scalar()
+            return LoopTime(self.instances * self.work.scalar(), 0.0, 0.0)
         lanes, runs = target.isa.lanes(self.dtype), self.instances / self.trips
+        starts = runs * START / max(1, self.unrolled)
         if self.vectorized and self.in_tile and self.trips <= MOST_VECTORS * lanes:
-            return runs * ceil(self.trips / lanes) * self.in_tile.vector(lanes)
+            return LoopTime(runs * ceil(self.trips / lanes) * self.in_tile.vector(lanes), 0.0, 0.0)
         if self.vectorized:
-            return runs * (ceil(self.trips / lanes) * self.work.vector(lanes) + START)
-        return self.instances * max(self.work.scalar(), self.waiting) + runs * START / max(1, self.unrolled)
+            return LoopTime(runs * ceil(self.trips / lanes) * self.work.vector(lanes), 0.0, starts)
+        return LoopTime(self.instances * self.work.scalar(), self.instances * self.waiting, starts)
 
 
 @dataclass(frozen=True)
@@ -112,16 +132,18 @@ class PlainStatement:
         return self._stream(self.micro, sizes) if self.micro.kernel.in_place else self._tiles(self.micro, sizes)
 
     def _loops(self, sizes: Sizes) -> Loops:
-        last = lanes_at(self.view, self.bands)
+        last = lanes_at(self.bands)
         innermost = self.bands[last] if self.bands else None
+        widths = self.view.widths(last, sizes) if self.bands else []
         return Loops(
             self.dtype,
             self.work,
             self.in_tile,
             self.instances,
-            max(1.0, self.view.widths(last, sizes)[last]) if innermost else 0.0,
+            max(1.0, widths[last]) if innermost else 0.0,
+            innermost.name if innermost else "",
             innermost is not None and innermost.vectorize,
-            innermost.unroll if innermost else 0,
+            prod(widths[last + 1 :]) if last + 1 < len(self.bands) else innermost.unroll if innermost else 0,
             self._waiting(sizes),
             self._shared(sizes),
             self._starts(sizes),
@@ -222,18 +244,16 @@ def sides(made: Schedule, micro: Micro | None) -> dict[Side, Load]:
     return {"output": contraction.output, "left": contraction.left, "right": contraction.right}
 
 
-def _waits(made: Schedule, loop: str) -> bool:
-    """Whether iterations of a loop out of lanes wait for one another, those of a scan too."""
-    return recurs(made.nest, made.tree, loop) or bool(scanned_in(made.nest, made.tree, loop).combines)
+def _waiting(made: Schedule, loop: str) -> frozenset[str]:
+    """The statements of which iterations of a loop out of lanes wait for one another, those of a scan too."""
+    waits = recurs(made.nest, made.tree, loop) or scanned_in(made.nest, made.tree, loop).combines
+    return chained(made.nest, made.tree, loop) if waits else frozenset()
 
 
-def lanes_at(view: View, bands: tuple[Band, ...]) -> int:
-    """The position of the innermost loop, or of a vectorised one around loops of a reduction that are written out."""
+def lanes_at(bands: tuple[Band, ...]) -> int:
+    """The position of the innermost loop, or of a vectorised one around loops that are all written out."""
     at = next((at for at in reversed(range(len(bands))) if bands[at].vectorize), len(bands) - 1)
-    inside = range(at + 1, len(bands))
-    results = {name for index in view.statement.target.indices for name in index.names}
-    sums = all(bands[one].unroll > 1 and results.isdisjoint(view.determined.get(one, ())) for one in inside)
-    return at if sums else len(bands) - 1
+    return at if all(band.unroll > 1 for band in bands[at + 1 :]) else len(bands) - 1
 
 
 def leaf(
@@ -248,11 +268,12 @@ def leaf(
     carried = None
     if micro is None and bands and not bands[-1].vectorize:
         inner = range(len(bands) - 1, max(-1, len(bands) - 3), -1)
-        carried = next((p for p in inner if _waits(made, bands[p].name)), None)
+        carried = next((p for p in inner if view.statement.name in _waiting(made, bands[p].name)), None)
     dtype = made.nest.array(view.statement.target.array).dtype
-    last = lanes_at(view, bands)
+    last = lanes_at(bands)
     innermost, outer = (view.determined.get(at, (None,))[-1] for at in (last, last - 1))
-    whole = work(made.nest, view.statement, innermost)
+    written = {name: view.extents[name] for at in range(last + 1, len(bands)) for name in view.determined.get(at, ())}
+    whole = work(made.nest, view.statement, innermost, written=written)
     in_tile = work(made.nest, view.statement, innermost, outer) if _keeps(made, view, innermost, outer) else None
     return PlainStatement(view, dtype, whole, in_tile, bands, carried, micro, operands, packed)
 

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from poly.machine.description import LINE, PAGE
 from poly.model.core import FULL, MISS, SECOND_ENTRIES, WALK, Target
 from poly.model.cost import Cost, CostPart
+from poly.model.leaf import Loops
 from poly.model.parts import Compute, NestedPart, ScheduleParts
 from poly.model.tiles import SHORT, TileCalls
 from poly.model.traffic import Moved, Traffic
@@ -139,7 +140,27 @@ def _loops(
 
 def arithmetic(computed: Iterable[Compute], target: Target) -> float:
     """Seconds of the statements' computation, each with its own share of the threads."""
-    return sum(one.time(target) * target.unit(one.dtype) * _longest(one, target.threads) for one in computed)
+    bodies: dict[str, list[Loops]] = {}
+    total = 0.0
+    for one in computed:
+        if isinstance(one, Loops):
+            bodies.setdefault(one.body, []).append(one)
+        else:
+            total += one.time(target) * _weight(one, target)
+    return total + sum(_together(body, target) for body in bodies.values())
+
+
+def _together(body: Sequence[Loops], target: Target) -> float:
+    """Seconds of the statements in one loop: while some wait for earlier iterations, others compute."""
+    weighed = [(one.parts(target), _weight(one, target)) for one in body]
+    busy = sum(time.busy * weight for time, weight in weighed)
+    waiting = sum(time.waiting * weight for time, weight in weighed)
+    return max(busy, waiting) + max(time.starts * weight for time, weight in weighed)
+
+
+def _weight(one: Compute, target: Target) -> float:
+    """Seconds of a vector multiply-add of a statement, of which threads share all."""
+    return target.unit(one.dtype) * _longest(one, target.threads)
 
 
 def _longest(one: Compute, threads: int) -> float:

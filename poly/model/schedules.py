@@ -8,7 +8,7 @@ for i:                    a part: an iteration of `for i`, and inside it
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from codegen.expr import Load
 from poly.ir.layout import strides
@@ -170,9 +170,10 @@ class ScheduleModel:
     ) -> tuple[tuple[LoopPart, ...], tuple[CopiedOperand, ...]]:
         """The part for an iteration of a loop; merged into the part around it if the loop has one iteration.
 
-        An innermost loop over plain statements adds no part.
+        An innermost loop over plain statements adds no part, nor does one whose lanes run through written-out loops.
         """
-        if not any(isinstance(inner, Band | Micro | Copy) for inner in walk(node.body)):
+        inside = [inner for inner in walk(node.body) if isinstance(inner, Band | Micro | Copy)]
+        if not inside or (node.vectorize and all(isinstance(inner, Band) and inner.unroll > 1 for inner in inside)):
             return (), ()
         (body,) = region.below
         parts, copies = self._below(body, sizes)
@@ -222,19 +223,24 @@ def predicted(made: Schedule, target: Target) -> Cost:
 
 
 def _operand(nest: Nest, reference: Reference) -> ArrayAccesses:
-    """The model's operand for a reference: a dimension per index, and one per loop that occurs in several indices."""
+    """The model's operand for a reference: a dimension per index, and one per loop that occurs in several indices.
+
+    Its box has the dimensions of all indices with all their loops.
+    """
     array = nest.array(reference.array)
     apart = [stride.number or 0 for stride in strides(array)]
     shape = [extent.constant for extent in array.shape]
     names = [name for terms, _, _ in reference.indices for name, _ in terms]
     several = {name for name in names if names.count(name) > 1}
-    dimensions = [
-        Dimension(tuple(term for term in terms if term[0] not in several), stride, high - low, extent)
+    whole = [
+        Dimension(terms, stride, high - low, extent)
         for (terms, low, high), stride, extent in zip(reference.indices, apart, shape, strict=True)
     ]
+    dimensions = [replace(d, loops=tuple(term for term in d.loops if term[0] not in several)) for d in whole]
     for name in sorted(several):
         steps = sum(
             c * s for (terms, _, _), s in zip(reference.indices, apart, strict=True) for n, c in terms if n == name
         )
         dimensions.append(Dimension(((name, 1),), abs(steps)))
-    return ArrayAccesses(tuple(d for d in dimensions if d.stride), array.dtype.size, reference.written)
+    box = tuple(d for d in whole if d.stride) if several else ()
+    return ArrayAccesses(tuple(d for d in dimensions if d.stride), array.dtype.size, reference.written, box)

@@ -66,14 +66,25 @@ class Traffic:
         found: Moved = {}
         for place, holds in self._kept(held, room):
             together = sum(holds.values())
-            passing = sum(space for operand, space in holds.items() if operand not in self._form.reused)
+            passing = sum(
+                self._renewed(place, operand, space, held)
+                for operand, space in holds.items()
+                if operand not in self._form.reused
+            )
             if place is self.whole and together <= room:
                 return {}
             for operand, mine in holds.items():
                 if operand not in self._form.copied or operand in place.copied:
-                    fetched = self._fetched(place, operand, together + passing - mine <= room, amount)
+                    others = passing - self._renewed(place, operand, mine, held)
+                    fetched = self._fetched(place, operand, together + others <= room, amount)
                     found[operand] = found.get(operand, 0.0) + fetched
         return found
+
+    def _renewed(self, place: NestedPart, operand: int, space: float, held: Held) -> float:
+        """The part of an operand's space that the next run of a part fills anew: less if its footprint only slides."""
+        if len(place.parts) < 2 or place.below:
+            return space
+        return min(space, held(operand, place.parts[-2].touched[operand]) / max(1.0, place.part.trips))
 
     def _kept(self, held: Held, room: float) -> Iterator[tuple[NestedPart, Moved]]:
         """The outermost parts that fit, or else the innermost, with the space that each operand takes."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 
 from codegen.expr import Binary, Expr, FunctionCall, Load, Node, Unary, operands, walk
 from poly.ir.layout import step
@@ -22,6 +23,8 @@ LATENCIES: Mapping[str, float] = {
     "log": 80, "log2": 90, "log10": 90, "log1p": 100, "atan": 80, "sin": 60, "cos": 60, "tan": 80, "pow": 100,
 }  # fmt: skip
 """Latencies in cycles; that of an addition for all other operations."""
+
+NOTHING: Mapping[str, int] = {}
 
 LOAD, STORE = 1.5, 2.5
 """Cycles of a load and of a store of whole vectors, of which half, or all, cross a cache line."""
@@ -50,15 +53,23 @@ class InstanceWork:
         return max(self.arithmetic, self.moves + self.scattered) / 2
 
 
-def work(nest: Nest, statement: Statement, innermost: str | None, around: str | None = None) -> InstanceWork:
+def work(
+    nest: Nest,
+    statement: Statement,
+    innermost: str | None,
+    around: str | None = None,
+    written: Mapping[str, int] = NOTHING,
+) -> InstanceWork:
     """The work of a statement in an innermost loop over the iterator `innermost`.
 
     If that is a register tile in a loop over `around`, what does not move along this one stays in registers, and so
-    does a local.
+    does a local. `written` has the extents of the iterators of loops that are written out inside: what their iterations
+    share is accessed once.
     """
     moved, scattered = 0.0, 0.0
     for access in accesses(statement):
-        cycles = STORE if access == statement.target else LOAD
+        share = _distinct(access, written)
+        cycles = (STORE if access == statement.target else LOAD) * share
         if innermost is None or not any(innermost in index.names for index in access.indices):
             continue
         if around is not None and (nest.array(access.array).kind == "local" or not _moves(access, around)):
@@ -66,11 +77,17 @@ def work(nest: Nest, statement: Statement, innermost: str | None, around: str | 
         if step(nest.array(access.array), access, innermost).number == 1:
             moved += cycles
         else:
-            scattered += 1
+            scattered += share
     own = 0 if statement.op == "=" else 1
     fed = [load for load in statement.reads if _feeds(statement.target, load, innermost)]
     chain = max((_latency(statement.expr, load) or LATENCY for load in fed), default=LATENCY)
     return InstanceWork(_count(statement.expr) + own, moved, scattered, chain)
+
+
+def _distinct(access: Load, written: Mapping[str, int]) -> float:
+    """The elements that an access reaches in loops that are written out, relative to their iterations together."""
+    spans = (1 + sum(abs(i.coefficient(n)) * (extent - 1) for n, extent in written.items()) for i in access.indices)
+    return min(1.0, prod(spans) / prod(written.values()))
 
 
 def _moves(access: Load, iterator: str) -> bool:

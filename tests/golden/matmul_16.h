@@ -141,7 +141,7 @@ int64_t matmul_workspace_size(void);
 #define MATMUL_SIMD _Pragma("clang loop vectorize(assume_safety) interleave(disable)")
 #define MATMUL_LANES _Pragma("clang loop vectorize(assume_safety) unroll(disable)")
 #elif defined(__GNUC__)
-#define MATMUL_SIMD _Pragma("GCC ivdep")
+#define MATMUL_SIMD _Pragma("GCC ivdep") _Pragma("GCC unroll 4")
 #define MATMUL_LANES _Pragma("GCC ivdep") _Pragma("GCC unroll 1")
 #else
 #define MATMUL_SIMD

@@ -5,7 +5,7 @@
 #define POLY_SIMD _Pragma("clang loop vectorize(assume_safety) interleave(disable)")
 #define POLY_LANES _Pragma("clang loop vectorize(assume_safety) unroll(disable)")
 #elif defined(__GNUC__)
-#define POLY_SIMD _Pragma("GCC ivdep")
+#define POLY_SIMD _Pragma("GCC ivdep") _Pragma("GCC unroll 4")
 #define POLY_LANES _Pragma("GCC ivdep") _Pragma("GCC unroll 1")
 #else
 #define POLY_SIMD

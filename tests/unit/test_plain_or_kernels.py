@@ -51,9 +51,9 @@ def test_the_default_is_what_the_model_expects_to_be_faster(name: str, isa: ISA)
     assert both[0].steps
     kernels, plain = (predicted(made, target).seconds for made in both)
     jam = usual_jam(nest, 1)
-    assert (
-        default_schedule(nest, target).steps == (jam.tried if plain < kernels and jam else both[plain < kernels]).steps
-    )
+    jams = jam is not None and plain < kernels and predicted(jam.tried, target).seconds <= plain
+    expected = jam.tried if jam is not None and jams else both[plain < kernels]
+    assert default_schedule(nest, target).steps == expected.steps
 
 
 @pytest.mark.parametrize("isa", [AVX2, AVX512], ids=lambda isa: isa.name)

@@ -6,6 +6,7 @@ for i:                                for i:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 
 from codegen.expr import Load
@@ -70,8 +71,8 @@ def unrolled(form: Form) -> Form | None:
 def vectorized(schedule: Schedule) -> Schedule:
     """The schedule with every innermost loop vectorised that goes from element to element, where that is legal.
 
-    A loop that reduces may go backwards in some accesses, or by more if it takes all elements. For other loops that do,
-    the choice is left to the C compiler, which may not reorder a reduction.
+    A loop may go forward by two elements, or backwards or by more if it reduces, if it takes all elements. For other
+    loops that do, the choice is left to the C compiler, which may not reorder a reduction.
     """
     schedule = _around_short(_forward(_parted(schedule)))
     nest, tree = schedule.nest, schedule.tree
@@ -225,11 +226,23 @@ def unpaid(schedule: Schedule, band: Band) -> str | None:
     nest, moved = schedule.nest, _moved(schedule, band, 1)
     if moved is None:
         return "with its iterations, not exactly one index of each statement grows by one"
-    if is_dense(nest, moved) and race(nest, schedule.tree, band.name) is not None:
+    if is_dense(nest, moved) and (race(nest, schedule.tree, band.name) is not None or _pairs(nest, moved)):
         return None
     strided = ((first_strided(nest, nest.statement(name), at), name) for name, at in moved.items())
     access, name = next((access, name) for access, name in strided if access is not None)
     return f"{access} in {name} does not go from element to element"
+
+
+def _pairs(nest: Nest, moved: Mapping[str, str]) -> bool:
+    """Whether each access goes forward by one element or two, as real and imaginary parts do, or stays at one."""
+    every = ((nest.statement(name), at) for name, at in moved.items())
+    steps = (
+        step(nest.array(access.array), access, at).number
+        for statement, at in every
+        for access in accesses(statement)
+        if any(at in index.names for index in access.indices)
+    )
+    return all(apart in (1, 2) for apart in steps)
 
 
 def _forward(schedule: Schedule) -> Schedule:

@@ -13,7 +13,7 @@ from poly.autoschedule.rules.right_looking import right_looking
 from poly.autoschedule.rules.shapes import Chain, heaviest
 from poly.ir.nest import Nest
 from poly.ir.paths import paths
-from poly.ir.strides import advanced_iterator, strided_cost
+from poly.ir.strides import STRIDED, advanced_iterator, strided_cost
 from poly.schedules.schedule import Schedule, schedule
 from poly.schedules.steps import Order
 
@@ -28,28 +28,31 @@ def orders(nest: Nest) -> Iterator[Form]:
     """The orders and fusions of a nest's loops, the loops as written first."""
     found = _improved(nest)
     yield from found
-    yield from _permuted(found[-1])
+    yield from permuted(found[-1])
 
 
-def usual_order(nest: Nest) -> Form:
-    """The loops made contiguous and fused as far as that is legal."""
-    return _improved(nest)[-1]
+def usual_orders(nest: Nest) -> tuple[Form, ...]:
+    """The loops made contiguous and fused where that is legal; with sums that look ahead and without, if any do."""
+    looking = _improved(nest)[-1]
+    if dict(looking.traits).get("sums") is None:
+        return (looking,)
+    return looking, _improved(nest, ahead=False)[-1]
 
 
-def _improved(nest: Nest) -> list[Form]:
-    """The loops as written, then made contiguous, then fused, omitting what changes nothing."""
-    written = schedule(nest)
-    found = [Form.fixed((("order", "as written"),), written)]
-    natural = right_looking(contiguous(written))
-    if natural is not written:
-        found.append(Form.fixed((("order", "contiguous"),), natural))
-    joined = fused(natural)
-    if joined is not natural:
-        found.append(Form.fixed((*found[-1].traits, ("loops", "fused")), joined))
+def _improved(nest: Nest, ahead: bool = True) -> list[Form]:
+    """The loops as written, then made contiguous, then looking ahead, then fused, omitting what changes nothing."""
+    found = [Form.fixed((("order", "as written"),), schedule(nest))]
+    rules = ((contiguous, ("order", "contiguous")), (right_looking, ("sums", "ahead")), (fused, ("loops", "fused")))
+    for rule, trait in rules:
+        before = found[-1]
+        made = rule(before.tried) if ahead or rule is not right_looking else before.tried
+        if made is not before.tried:
+            kept = () if trait[0] == "order" else before.traits
+            found.append(Form.fixed((*kept, trait), made))
     return found
 
 
-def _permuted(form: Form) -> Iterator[Form]:
+def permuted(form: Form) -> Iterator[Form]:
     """The legal orders of the heaviest chain of loops, except its current one."""
     made = form.tried
     chain = heaviest(made)
@@ -65,6 +68,12 @@ def _permuted(form: Form) -> Iterator[Form]:
         if turned is not None:
             rest = [trait for trait in form.traits if trait[0] != "order"]
             yield Form.fixed((("order", " ".join(order)), *rest), turned)
+
+
+def is_strided(form: Form) -> bool:
+    """Whether the innermost loop of the heaviest chain jumps through memory, so that another order may move less."""
+    chain = heaviest(form.tried)
+    return chain is not None and len(chain.bands) > 1 and _strided(form.tried, chain, chain.bands[-1].name) >= STRIDED
 
 
 def _strided(made: Schedule, chain: Chain, loop: str) -> int:

@@ -1,0 +1,81 @@
+"""Begins a vector loop where whole vectors of what it writes lie in whole lines: up to there, no vectors are used.
+
+                                        const int64_t i_whole = a + (int64_t)((64 - (uintptr_t)&y[a] % 64) % 64 / 8);
+for (i = a; i < b; i += 1)              for (i = a; i < i_whole; i += 1)
+  y[i] = …;                     ->        y[i] = …;
+                                        for (i = i_whole; i < b; i += 1)  // vectors
+                                          y[i] = …;
+
+NumPy's arrays start 16 bytes behind a line. Where vectors are as long as lines, each then lies in two of them, which
+takes twice as long to read and longer to write. Arrays that start alike are all read and written in whole lines then.
+"""
+
+from __future__ import annotations
+
+from codegen.expr import FunctionCall, walk
+from codegen.integer import Compare, Linear, primary
+from codegen.loop_ir import For, Node
+from codegen.names import fresh
+from codegen.program import Assign, Program
+from codegen.scalar import Element, StatementPrinter, strides
+from codegen.simd import printer_of, uses
+from codegen.style import Line
+
+MANY = 8
+"""The least number of vectors in a loop that begins so: the iterations before take as long as a few of them."""
+
+NEAR = (1, 2)
+"""The elements from one iteration's to the next one's: those between are written, too, such as imaginary parts."""
+
+SHORT = 16
+"""Bytes: NumPy aligns arrays for vectors of this length."""
+
+
+def written_along(body: Node, program: Program, loop: str) -> tuple[Element, int] | None:
+    """The first element of an argument that a loop's body writes, and the elements to the next iteration's, one or two.
+
+    None if there is none.
+    """
+    buffers = {buffer.name: buffer for buffer in program.buffers}
+    for use in uses(body):
+        assign = program.statements[use.statement].body
+        if not isinstance(assign, Assign) or use.nested or buffers[assign.target.array].kind == "local":
+            continue
+        element = printer_of(use, program).at(assign.target)
+        steps = zip(element.indices, strides(buffers[element.array]), strict=True)
+        apart = sum((stride * index.coefficient(loop) for index, stride in steps), Linear()).number
+        if apart in NEAR:
+            return element, apart
+    return None
+
+
+def calls(body: Node, program: Program) -> bool:
+    """Whether a body calls functions: they take longer than its accesses, and compilers may inline them only once."""
+    assigns = (program.statements[use.statement].body for use in uses(body))
+    every = (node for assign in assigns if isinstance(assign, Assign) for node in walk(assign.expr))
+    return any(isinstance(node, FunctionCall) for node in every)
+
+
+def cut(loop: For, program: Program, printer: StatementPrinter, taken: frozenset[str]) -> tuple[Line, For, For] | None:
+    """The line that says where whole vectors begin, the loop up to there, and the loop from there on.
+
+    None if the loop has few iterations, or vectors are short.
+    """
+    found, bytes = written_along(loop.body, program, loop.variable), program.isa.vector_bytes
+    if found is None or loop.end is None or loop.step != 1 or bytes <= SHORT or calls(loop.body, program):
+        return None
+    place, apart = found
+    size, trips = printer.buffers[place.array].dtype.size * apart, (loop.end - loop.start).number
+    few = MANY * bytes // size
+    if trips is not None and trips < few:
+        return None
+    first = fresh(f"{loop.variable}_whole", taken | {loop.variable})
+    start = Element(place.array, tuple(index.substitute({loop.variable: loop.start}) for index in place.indices))
+    lacking = f"(int64_t)(({bytes} - (uintptr_t)&{printer.element(start)} % {bytes}) % {bytes} / {size})"
+    text = f"{primary(loop.start)} + {lacking}" if loop.start != Linear() else lacking
+    if trips is None:
+        text = f"({Compare(loop.end - loop.start, '<', Linear.of(few))}) ? {loop.start} : {text}"
+    line = Line(f"const int64_t {first} = {text};", printer.element_names(start) | loop.end.names | loop.start.names)
+    before = For(loop.variable, loop.start, Compare(Linear.name(loop.variable), "<", Linear.name(first)), 1, loop.body)
+    after = For(loop.variable, Linear.name(first), loop.test, 1, loop.body, loop.mark)
+    return line, before, after
