@@ -41,7 +41,7 @@ from poly.autoschedule.rules.wavefront import interleaved
 from poly.errors import CostWarning
 from poly.ir.budget import TooCostly, limited
 from poly.ir.nest import Nest
-from poly.ir.tree import Micro, walk
+from poly.ir.tree import Micro, bands, walk
 from poly.model.core import Target
 from poly.model.price import price
 from poly.model.work import LOAD
@@ -124,7 +124,8 @@ ROW_BLOCKS = (("microkernels", "in common blocks of rows"),)
 """The same of contractions that run block by block with what stands before and behind them."""
 
 NEARLY = 1.01
-"""How much longer a schedule may be expected to take that needs less memory: the model's times are no more exact."""
+"""How much longer a schedule may be expected to take that needs less memory or fewer loops: the model's times are no more
+exact."""
 
 SURE = 0.6
 """How much of the time of a whole loop its sections may be expected to take: what a core does of one iteration while
@@ -154,7 +155,7 @@ def usual_loops(nest: Nest, target: Target) -> Form:
     if solve is not None:
         return solve
     found = [_ordered(order, target) for order in _orders(nest, target)]
-    loops = _cheapest(found, target) if len(found) > 1 else found[0]
+    loops = _simplest(found, target) if len(found) > 1 else found[0]
     return usual_factorisation(nest, target, loops) or loops
 
 
@@ -205,6 +206,13 @@ def _surely(form: Form, other: Form, target: Target) -> Form:
 def _cheapest(forms: Iterable[Form], target: Target) -> Form:
     """The form that is expected to take the least time; the first of equal ones."""
     return min(forms, key=lambda form: expectation(form.tried, target).seconds)
+
+
+def _simplest(forms: Iterable[Form], target: Target) -> Form:
+    """The form with the fewest loops among those that take hardly longer than the cheapest one."""
+    times = [(expectation(form.tried, target).seconds, form) for form in forms]
+    most = NEARLY * min(seconds for seconds, _ in times)
+    return min((form for seconds, form in times if seconds <= most), key=lambda form: len(list(bands(form.tried.tree))))
 
 
 def _less_often_shared(order: Form, shared: Form, target: Target) -> Form | None:
