@@ -124,8 +124,7 @@ ROW_BLOCKS = (("microkernels", "in common blocks of rows"),)
 """The same of contractions that run block by block with what stands before and behind them."""
 
 NEARLY = 1.01
-"""How much longer a schedule may be expected to take that needs less memory or fewer loops: the model's times are no more
-exact."""
+"""How much longer a schedule with less memory or fewer loops may be expected to take: the times are no more exact."""
 
 SURE = 0.6
 """How much of the time of a whole loop its sections may be expected to take: what a core does of one iteration while
