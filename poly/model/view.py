@@ -158,14 +158,30 @@ def view(statement: Statement, bands: Sequence[Band], knobs: Mapping[str, str]) 
     """The view of a statement below `bands`. `knobs` maps loops over blocks to the knobs that set their size."""
     across = [_across(statement, bands, position) for position in range(len(bands))]
     values = [_counted(statement, function) for function, _ in across]
-    enclosing = []
+    known, enclosing = extents(statement), []
     for position, (band, (value, block)) in enumerate(zip(bands, values, strict=True)):
-        of = next((p for p in range(position + 1, len(bands)) if values[p] == (value, None)), None) if block else None
-        size = knobs.get(band.name, block) if of is not None else None
+        finer = [(p, _steps(value, values[p], known)) for p in range(position + 1, len(bands))] if block else []
+        fixed = band.name not in knobs
+        of, steps = next(((p, steps) for p, steps in finer if steps == 1 or (steps and fixed)), (None, 0))
+        size = knobs.get(band.name, (block or 0) * steps) if of is not None else None
         enclosing.append(EnclosingLoop(band.name, value, size, of, across[position][1] if of is not None else None))
-    known = extents(statement)
     determined, places = _solved(enclosing, known)
     return View(statement, tuple(enclosing), known, determined, places)
+
+
+def _steps(value: Affine, counted: tuple[Affine, int | None], known: Mapping[str, int]) -> int:
+    """The steps of a loop over single values for each step of `value`: several if it is flattened, 0 if it is another.
+
+    The loop over `64*i + d` with 64 values of `d` has 64 steps for each of `i`.
+    """
+    single, block = counted
+    first = next(iter(value.terms), None)
+    if block is not None or first is None:
+        return int(counted == (value, None))
+    steps, rest = divmod(single.coefficient(first[0]), first[1])
+    beside = single - value * steps
+    within = all(c > 0 for _, c in beside.terms) and sum(c * (known[n] - 1) for n, c in beside.terms) < steps
+    return steps if not rest and not beside.constant and within else 0
 
 
 def _across(statement: Statement, bands: Sequence[Band], position: int) -> tuple[isl.PwAff, int | None]:

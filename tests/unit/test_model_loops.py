@@ -15,6 +15,7 @@ from machines import LARGE, TINY
 import poly
 from microkernels.dtypes import DTYPES
 from microkernels.isa import host
+from poly import f32
 from poly.autoschedule.rules.lanes import vectorized
 from poly.autoschedule.rules.wavefront import overlapped
 from poly.ir.layout import strides
@@ -157,6 +158,24 @@ def test_blocks_are_named_by_knobs() -> None:
     (seen,) = views(cut_transpose(4, 8), {"i_tile": "i", "j_tile": "j"}).values()
     assert seen.widths(0, {"i": 10, "j": 20})[:2] == [72 / 10, 75 / 20], "the last block is a part of one"
     assert seen.widths(2, {"i": 10, "j": 20})[2:] == [10, 20]
+
+
+@poly.nest
+def rows_twice(A: f32[60, 16], r: f32[60]) -> None:
+    for i in range(60):
+        for j in range(16):
+            A[i, j] = 0
+    for k in range(60):
+        r[k] = A[k, 3]
+
+
+def test_blocks_of_rows_are_blocks_of_a_flattened_loop_inside_them() -> None:
+    made = poly.schedule(rows_twice).fuse("S0", "S1", at="i").split(i=12).distribute("i").flatten("i", "j")
+    filled, read = views(made).values()
+    assert filled.widths(0, {}) == [5, 60 * 16]
+    assert filled.widths(1, {})[1] == 12 * 16
+    assert read.widths(0, {})[0] == 5
+    assert {part.trips for part in model(made).form({}).whole.below} == {5}
 
 
 def test_a_triangle_is_half() -> None:
