@@ -160,7 +160,7 @@ def view(statement: Statement, bands: Sequence[Band], knobs: Mapping[str, str]) 
     values = [_counted(statement, function) for function, _ in across]
     known, enclosing = extents(statement), []
     for position, (band, (value, block)) in enumerate(zip(bands, values, strict=True)):
-        finer = [(p, _steps(value, values[p], known)) for p in range(position + 1, len(bands))] if block else []
+        finer = [(p, _steps(value, p, values, known)) for p in range(position + 1, len(bands))] if block else []
         fixed = band.name not in knobs
         of, steps = next(((p, steps) for p, steps in finer if steps == 1 or (steps and fixed)), (None, 0))
         size = knobs.get(band.name, (block or 0) * steps) if of is not None else None
@@ -169,19 +169,21 @@ def view(statement: Statement, bands: Sequence[Band], knobs: Mapping[str, str]) 
     return View(statement, tuple(enclosing), known, determined, places)
 
 
-def _steps(value: Affine, counted: tuple[Affine, int | None], known: Mapping[str, int]) -> int:
+def _steps(value: Affine, position: int, values: Sequence[tuple[Affine, int | None]], known: Mapping[str, int]) -> int:
     """The steps of a loop over single values for each step of `value`: several if it is flattened, 0 if it is another.
 
-    The loop over `64*i + d` with 64 values of `d` has 64 steps for each of `i`.
+    The loop over `64*i + d` with 64 values of `d` has 64 steps for each of `i`, if no other loop counts `d`.
     """
-    single, block = counted
-    first = next(iter(value.terms), None)
-    if block is not None or first is None:
-        return int(counted == (value, None))
-    steps, rest = divmod(single.coefficient(first[0]), first[1])
-    beside = single - value * steps
-    within = all(c > 0 for _, c in beside.terms) and sum(c * (known[n] - 1) for n, c in beside.terms) < steps
-    return steps if not rest and not beside.constant and within else 0
+    single, block = values[position]
+    if (single, block) == (value, None):
+        return 1
+    digits = () if block is not None else _digits(single, [name for name, _ in single.terms], known)
+    outer, others = [name for name, _ in value.terms], (one for p, (one, _) in enumerate(values) if p != position)
+    inner = digits[len(outer) :]
+    if not inner or set(digits) != {*outer, *inner} or any(one.coefficient(name) for one in others for name in inner):
+        return 0
+    steps = prod(known[name] for name in inner)
+    return steps if all(single.coefficient(name) == c * steps for name, c in value.terms) else 0
 
 
 def _across(statement: Statement, bands: Sequence[Band], position: int) -> tuple[isl.PwAff, int | None]:
