@@ -176,11 +176,12 @@ class Model:
         """The choice as parts that can be priced."""
         walk = self._walk(choice)
         below: tuple[LoopPart, ...] = ()
-        for level in reversed(walk.levels):
-            touched = {number: operand.touched(level.counts) for number, operand in enumerate(self._operands)}
-            below = (LoopPart(level.loop, level.trips, touched, below, tuple(level.copies)),)
         packed = ((LEFT, choice.pack_left), (RIGHT, choice.pack_right))
         copied = frozenset(number for number, is_packed in packed if is_packed)
+        footprints = [one.copied if n in copied else one.touched for n, one in enumerate(self._operands)]
+        for level in reversed(walk.levels):
+            touched = {number: footprint(level.counts) for number, footprint in enumerate(footprints)}
+            below = (LoopPart(level.loop, level.trips, touched, below, tuple(level.copies)),)
         computed = self._tiles(choice, walk.starts)
         return ScheduleParts(below[0], (computed,), copied, dict(enumerate(SIDES)))
 

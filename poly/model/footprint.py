@@ -10,7 +10,7 @@ section 4), in closed form for boxes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import ceil, inf, prod
 
@@ -91,6 +91,12 @@ class ArrayAccesses:
             found = (self._touched(dimensions, counts) for dimensions in ways)
             known = self._known[own] = min(found, key=lambda one: (one.lines, one.elements))
         return known
+
+    def copied(self, counts: Counts) -> Footprint:
+        """The footprint of a copy, which has an element for each iteration: windows that overlap are apart in it."""
+        found = self.touched(counts)
+        again = prod(counts.get(name, 1) for name in self.loops) / found.elements
+        return replace(found, **{name: again * getattr(found, name) for name in ("elements", "bytes", "lines")})
 
     def stride(self, name: str) -> int:
         """The stride along a loop in elements; 0 if it does not index the array."""
