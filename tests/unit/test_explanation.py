@@ -23,6 +23,7 @@ from poly.explanation.values import ARITHMETIC, Level
 from poly.machine import Bandwidth, Measured, Peak
 from poly.machine.target import Backend
 from poly.model import Caches
+from poly.model.core import Target
 from poly.model.cost import Cost, CostPart
 from poly.model.rates import from_machine
 from poly.records.key import key_for
@@ -44,7 +45,7 @@ def known_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Nothing is measured: every test sees this machine, and a store of its own."""
     monkeypatch.setattr(explained, "measured", lambda machine: RATES)
     monkeypatch.setattr(explained, "rates", lambda isa, threads: from_machine(RATES, isa, threads))
-    monkeypatch.setattr(explained, "caches", lambda _: CACHES)
+    monkeypatch.setattr(explained, "here", lambda isa, threads, known: Target(isa, CACHES, known, threads))
     monkeypatch.setenv("POLY_CACHE_DIR", str(tmp_path))
 
 
