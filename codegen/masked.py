@@ -165,8 +165,8 @@ def _may_meet(every: tuple[Element, ...], written: tuple[Element, ...]) -> bool:
 
 def _is_dense(element: Element, variable: str) -> bool:
     """Whether consecutive values of a variable access neighbours, or all the same element."""
-    *outer, last = element.indices
-    inside = variable not in last.names or last.coefficient(variable) == 1
+    outer, along = element.indices[:-1], element.indices[-1:]
+    inside = all(variable not in index.names or index.coefficient(variable) == 1 for index in along)
     return inside and all(variable not in index.names for index in outer)
 
 

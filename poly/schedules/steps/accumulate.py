@@ -66,7 +66,7 @@ class Accumulate:
 
     @property
     def _text(self) -> str:
-        return f"accumulate({self.local}, {self.array})"
+        return f"accumulate({plain(self.local)}, {plain(self.array)})"
 
     def arguments(self) -> Arguments:
         return (self.local, self.array), {}
