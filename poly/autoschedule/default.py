@@ -88,10 +88,10 @@ def _chosen(nest: Nest, target: Target) -> Form:
         kernels, expected = Form.fixed(ROW_BLOCKS, blocked), within
     if jam is None and expected.seconds <= PLAIN_STEP * expected.least / target.threads:
         return kernels
-    loops = usual_loops(nest, target)
-    if expectation(_plain(loops, jam, target).tried, target).seconds >= expected.seconds:
+    plain = _plain(usual_loops(nest, target), jam, target)
+    if expectation(plain.tried, target).seconds >= expected.seconds:
         return kernels
-    return _plain(loops, jam or _jammed(nest, target), target)
+    return plain if jam is not None else _plain(plain, _jammed(nest, target), target)
 
 
 def _plain(loops: Form, jam: Form | None, target: Target) -> Form:
