@@ -160,7 +160,7 @@ def usual_loops(nest: Nest, target: Target) -> Form:
 
 def _orders(nest: Nest, target: Target) -> tuple[Form, ...]:
     """The orders of a nest's loops to weigh: the usual ones, and of strided loops the one that the model likes best."""
-    usual = usual_orders(nest)
+    usual = usual_orders(nest, target.caches.l2)
     with suppress(TooCostly), limited(AFFORDABLE, reserve=RESERVE):
         best = _cheapest((usual[0], *permuted(usual[0])), target) if is_strided(usual[0]) else usual[0]
         return usual if best is usual[0] else (*usual, best)
