@@ -56,7 +56,9 @@ def test_copies_are_of_the_nest_even_after_a_call() -> None:
     summed(x, 2.0, s)
     for again in (pickle.loads(pickle.dumps(summed)), copy.deepcopy(summed)):
         assert again == summed and again.structure == summed.structure
-        assert again.__dask_tokenize__() == summed.__dask_tokenize__() != summed.with_sizes({"M": 2}).__dask_tokenize__()
+        assert (
+            again.__dask_tokenize__() == summed.__dask_tokenize__() != summed.with_sizes({"M": 2}).__dask_tokenize__()
+        )
         again.reference(x, 2.0, s)
     assert s.tolist() == [18, 18]
 
