@@ -315,7 +315,7 @@ class Kernel(Scheduled):
         return self.turned(views)._caller if can_turn(self.nest, views) else None
 
     def turned(self, views: Views) -> Kernel:
-        """The kernel that takes views in place of arrays: with `{"A": View((1, 0))}`, A's transpose is passed.
+        """The kernel that takes views in place of arrays: with `{"A": ArrayView((1, 0))}`, A's transpose is passed.
 
         It follows the same schedule if it was given and is possible for these arrays, otherwise the model's.
         """
