@@ -34,7 +34,7 @@ from codegen.names import function_name
 from codegen.numpy_types import numpy_type
 from codegen.program import Buffer
 from codegen.signature import Signature
-from codegen.turning import Turn, ArrayView, turning
+from codegen.turning import ArrayView, Turn, turning
 
 Caller = Callable[..., None]
 InPlace = Callable[[str, str], "Caller | str"]
