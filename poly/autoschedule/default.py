@@ -23,6 +23,7 @@ from functools import partial
 from typing import NamedTuple
 
 from microkernels.opencl_isa import DeviceISA, is_gpu
+from poly.autoschedule.rules.blocked_sums import blocked_sums
 from poly.autoschedule.rules.blocks import lines
 from poly.autoschedule.rules.factorisations import usual_factorisation
 from poly.autoschedule.rules.form import Form, usual_parts
@@ -159,12 +160,20 @@ def usual_loops(nest: Nest, target: Target) -> Form:
 
 
 def _orders(nest: Nest, target: Target) -> tuple[Form, ...]:
-    """The orders of a nest's loops to weigh: the usual ones, and of strided loops the one that the model likes best."""
-    usual = usual_orders(nest)
+    """The orders of a nest's loops to weigh: the usual ones, and of strided loops the one that the model likes best.
+
+    Sums over all results before may also be added in blocks.
+    """
+    usual = (*usual_orders(nest), *_sums_in_blocks(nest, target))
     with suppress(TooCostly), limited(AFFORDABLE, reserve=RESERVE):
         best = _cheapest((usual[0], *permuted(usual[0])), target) if is_strided(usual[0]) else usual[0]
         return usual if best is usual[0] else (*usual, best)
     return usual
+
+
+def _sums_in_blocks(nest: Nest, target: Target) -> tuple[Form, ...]:
+    made = None if isinstance(target.isa, DeviceISA) else blocked_sums(schedule(nest), target.isa)
+    return () if made is None else (Form.fixed((("sums", "in blocks"),), made),)
 
 
 def _ordered(order: Form, target: Target) -> Form:
