@@ -11,7 +11,8 @@ loops are interchanged for contiguous accesses, fused, parallelised, tiled over 
 that applies, at its usual values. Each transformation is a step of a schedule and is checked.
 
 Where it isn't plain that a rule pays off, the model weighs what it makes against the loops without it: microkernels,
-jammed loops, sums that look ahead or run in blocks, recurrences side by side or in sections, and threads that start again and again.
+jammed loops, sums that look ahead or run in blocks, locals that are computed again, recurrences side by side or in
+sections, and threads that start again and again.
 """
 
 from __future__ import annotations
