@@ -351,7 +351,10 @@ class Writer:
 
         counter = Counter(loop.variable, loop.start, loop.end, loop.step, loop.test_at)
         lanes = shape(self.program, found, counter.trips)
-        lines = LaneLoop(counter, lanes, partials(found, scope.taken), body, scope.taken).lines()
+        printer = StatementPrinter(self._buffers, self._sizes)
+        aligned = cut(loop, self.program, printer, scope.taken) if self.tiles else None
+        begin = None if aligned is None else (aligned[0], aligned[2].start)
+        lines = LaneLoop(counter, lanes, partials(found, scope.taken), body, scope.taken, begin).lines()
         whole = block([*held.lines, *lines])
         entered = scope.unknown([loop.entered])
         return [branch(conjunction(entered), [whole]) if entered else whole]
@@ -528,8 +531,8 @@ def plain(node: Node) -> list[cgen.Generable]:
     match node:
         case For():
             return [around(node, plain(node.body))]
-        case If(test, then, None):
-            return [branch(test, plain(then))]
+        case If(test, then, other):
+            return [branch(test, plain(then), None if other is None else plain(other))]
         case Block():
             return [made for child in node.nodes for made in plain(child)]
         case Let() | Table() | Write() | Call() | Barrier():
