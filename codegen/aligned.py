@@ -1,4 +1,4 @@
-"""Begins a vector loop where whole vectors of what it writes lie in whole lines: up to there, no vectors are used.
+"""Begins a vector loop where whole vectors of what it writes lie in whole lines, or else of what it reads.
 
                                         const int64_t i_whole = a + (int64_t)((64 - (uintptr_t)&y[a] % 64) % 64 / 8);
 for (i = a; i < b; i += 1)              for (i = a; i < i_whole; i += 1)
@@ -6,13 +6,16 @@ for (i = a; i < b; i += 1)              for (i = a; i < i_whole; i += 1)
                                         for (i = i_whole; i < b; i += 1)  // vectors
                                           y[i] = …;
 
-NumPy's arrays start 16 bytes behind a line. Where vectors are as long as lines, each then lies in two of them, which
-takes twice as long to read and longer to write. Arrays that start alike are all read and written in whole lines then.
+Up to there, no vectors are used, or a masked one if the loop reduces. NumPy's arrays start 16 bytes behind a line.
+Where vectors are as long as lines, each then lies in two of them, which takes twice as long to read and longer to
+write. Arrays that start alike are all read and written in whole lines then.
 """
 
 from __future__ import annotations
 
-from codegen.expr import FunctionCall, walk
+from dataclasses import dataclass
+
+from codegen.expr import FunctionCall, loads, walk
 from codegen.integer import Compare, Linear, primary
 from codegen.loop_ir import For, Node
 from codegen.names import fresh
@@ -22,7 +25,10 @@ from codegen.simd import printer_of, uses
 from codegen.style import Line
 
 MANY = 8
-"""The least number of vectors in a loop that begins so: the iterations before take as long as a few of them."""
+"""The least number of vectors in a loop that writes and begins so: iterations before take as long as a few of them."""
+
+FAR = 2048
+"""The least bytes that a loop reads which only reads and begins so: for each line of fewer, half a cycle is no gain."""
 
 NEAR = (1, 2)
 """The elements from one iteration's to the next one's: those between are written, too, such as imaginary parts."""
@@ -31,21 +37,36 @@ SHORT = 16
 """Bytes: NumPy aligns arrays for vectors of this length."""
 
 
-def written_along(body: Node, program: Program, loop: str) -> tuple[Element, int] | None:
-    """The first element of an argument that a loop's body writes, and the elements to the next iteration's, one or two.
+@dataclass(frozen=True)
+class Start:
+    """An element of an argument that a vector loop moves along, its bytes to the next iteration's, and how few
+    iterations take no longer if their vectors lie across lines."""
 
-    None if there is none.
-    """
+    element: Element
+    bytes: int
+    few: int
+
+
+def start(body: Node, program: Program, loop: str) -> Start | None:
+    """The first element that moves by one or two with a loop and is written, or else read; None if there is none."""
     buffers = {buffer.name: buffer for buffer in program.buffers}
+    written: dict[Element, int] = {}
+    read: dict[Element, int] = {}
     for use in uses(body):
         assign = program.statements[use.statement].body
-        if not isinstance(assign, Assign) or use.nested or buffers[assign.target.array].kind == "local":
+        if not isinstance(assign, Assign) or use.nested:
             continue
-        element = printer_of(use, program).at(assign.target)
-        steps = zip(element.indices, strides(buffers[element.array]), strict=True)
-        apart = sum((stride * index.coefficient(loop) for index, stride in steps), Linear()).number
-        if apart in NEAR:
-            return element, apart
+        printer = printer_of(use, program)
+        for found, places in ((written, [assign.target]), (read, loads(assign.expr))):
+            for element in map(printer.at, places):
+                buffer = buffers[element.array]
+                steps = zip(element.indices, strides(buffer), strict=True)
+                apart = sum((stride * index.coefficient(loop) for index, stride in steps), Linear()).number
+                if apart in NEAR and buffer.kind != "local":
+                    found[element] = apart * buffer.dtype.size
+    for element, size in (written or read).items():
+        few = MANY * program.isa.vector_bytes // size if written else FAR // sum(read.values())
+        return Start(element, size, few)
     return None
 
 
@@ -61,21 +82,19 @@ def cut(loop: For, program: Program, printer: StatementPrinter, taken: frozenset
 
     None if the loop has few iterations, or vectors are short.
     """
-    found, bytes = written_along(loop.body, program, loop.variable), program.isa.vector_bytes
+    found, bytes = start(loop.body, program, loop.variable), program.isa.vector_bytes
     if found is None or loop.end is None or loop.step != 1 or bytes <= SHORT or calls(loop.body, program):
         return None
-    place, apart = found
-    size, trips = printer.buffers[place.array].dtype.size * apart, (loop.end - loop.start).number
-    few = MANY * bytes // size
-    if trips is not None and trips < few:
+    trips, place = (loop.end - loop.start).number, found.element
+    if trips is not None and trips < found.few:
         return None
     first = fresh(f"{loop.variable}_whole", taken | {loop.variable})
-    start = Element(place.array, tuple(index.substitute({loop.variable: loop.start}) for index in place.indices))
-    lacking = f"(int64_t)(({bytes} - (uintptr_t)&{printer.element(start)} % {bytes}) % {bytes} / {size})"
+    begin = Element(place.array, tuple(index.substitute({loop.variable: loop.start}) for index in place.indices))
+    lacking = f"(int64_t)(({bytes} - (uintptr_t)&{printer.element(begin)} % {bytes}) % {bytes} / {found.bytes})"
     text = f"{primary(loop.start)} + {lacking}" if loop.start != Linear() else lacking
     if trips is None:
-        text = f"({Compare(loop.end - loop.start, '<', Linear.of(few))}) ? {loop.start} : {text}"
-    line = Line(f"const int64_t {first} = {text};", printer.element_names(start) | loop.end.names | loop.start.names)
+        text = f"({Compare(loop.end - loop.start, '<', Linear.of(found.few))}) ? {loop.start} : {text}"
+    line = Line(f"const int64_t {first} = {text};", printer.element_names(begin) | loop.end.names | loop.start.names)
     before = For(loop.variable, loop.start, Compare(Linear.name(loop.variable), "<", Linear.name(first)), 1, loop.body)
     after = For(loop.variable, Linear.name(first), loop.test, 1, loop.body, loop.mark)
     return line, before, after

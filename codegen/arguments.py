@@ -88,9 +88,17 @@ def fit(
     if found:
         raise overlapping(fitted, *found)
     if not any_strides:
-        for buffer in signature.arrays:
-            _check_strides(buffer, values[buffer.name], bound[buffer.name], signature.strided)
+        check_strides(signature, fitted)
     return fitted
+
+
+def check_strides(signature: Signature, fitted: Fitted) -> None:
+    """Refuse strides that no kernel takes: rows must be contiguous, other strides nonnegative and whole elements.
+
+    Raises ArgumentError.
+    """
+    for buffer in signature.arrays:
+        _check_strides(buffer, fitted.values[buffer.name], fitted.given[buffer.name], signature.strided)
 
 
 def check_threads(threads: Any) -> int:
@@ -336,7 +344,6 @@ def _share(one: np.ndarray, other: np.ndarray) -> bool:
 
 
 def _check_strides(buffer: Buffer, array: np.ndarray, given: Any, strided: bool) -> None:
-    """Refuse strides that no kernel takes: rows must be contiguous, other strides nonnegative and whole elements."""
     if strided and buffer.strides is None and not array.flags.c_contiguous:
         raise not_contiguous(buffer, array, given)
     if array.size == 0:

@@ -14,7 +14,17 @@ import _cffi_backend
 import numpy as np
 
 from codegen import tensors
-from codegen.arguments import Fitted, are_same, bind, check_threads, fit, not_contiguous, overlap, overlapping
+from codegen.arguments import (
+    Fitted,
+    are_same,
+    bind,
+    check_strides,
+    check_threads,
+    fit,
+    not_contiguous,
+    overlap,
+    overlapping,
+)
 from codegen.build import Library
 from codegen.errors import ArgumentError
 from codegen.fastcall import caller_source
@@ -24,7 +34,7 @@ from codegen.names import function_name
 from codegen.numpy_types import numpy_type
 from codegen.program import Buffer
 from codegen.signature import Signature
-from codegen.turning import Turn, turning
+from codegen.turning import Turn, View, turning
 
 Caller = Callable[..., None]
 InPlace = Callable[[str, str], "Caller | str"]
@@ -56,8 +66,8 @@ def make_caller(
     It takes `threads=` (by default the number given here) and sizes by keyword: those that no array determines are
     required, others are compared with the arrays.
     `strided` makes the caller of the kernel that takes strides: it is called the first time that an array is not
-    contiguous; without it such an array is refused. `turned` makes that of the kernel for arrays whose rows are
-    contiguous in another order of their dimensions. `otherwise` takes the calls whose arguments do not fit at first
+    contiguous; without it such an array is refused. `turned` makes that of the kernel for views of arrays (see
+    `codegen.turning`). `otherwise` takes the calls whose arguments do not fit at first
     sight, in place of `SlowCall`, and those whose sizes are `excluded`; workspaces then
     come from the `pool` of the callers that it calls. `held` are the values of `signature.held`. `in_place` is asked
     the first time that an output is the same array as an input; without it this is refused. Several threads may call
@@ -163,26 +173,27 @@ def _is_contiguous(value: Any) -> bool:
     return not tensors.is_known(value) or bool(value.is_contiguous())
 
 
-Turning = tuple[tuple[int, ...] | None, ...]
-"""For each argument, the order of its dimensions in which it is passed; None if it is passed as it is."""
+Turning = tuple[View | None, ...]
+"""For each argument, the view that is passed in place of it; None if it is passed as it is."""
 
 TURNED = 16
 """The most kernels for turned arrays that a caller remembers; at the next one it forgets them all."""
 
 
-def _turning(value: Any) -> tuple[int, ...] | None:
+def _turning(value: Any) -> View | None:
     if type(value) is np.ndarray:
         return turning(value.shape, value.strides, value.itemsize)
     return turning(tuple(value.shape), tuple(value.stride()), 1) if tensors.is_known(value) else None
 
 
-def _turned(value: Any, axes: tuple[int, ...]) -> Any:
-    return value.transpose(axes) if type(value) is np.ndarray else value.permute(axes)
+def _turned(value: Any, view: View | None) -> Any:
+    if view is None:
+        return value
+    return view.of_array(value) if type(value) is np.ndarray else view.of_tensor(value)
 
 
 def _call_turned(caller: Caller, key: Turning, values: Sequence[Any], given: Mapping[str, Any], threads: Any) -> None:
-    turned = [value if axes is None else _turned(value, axes) for value, axes in zip(values, key, strict=True)]
-    caller(*turned, **given, threads=threads)
+    caller(*map(_turned, values, key), **given, threads=threads)
 
 
 class SlowCall:
@@ -228,22 +239,23 @@ class SlowCall:
             return
         bound = bind(names, positional, given)
         given = {name: value for name, value in given.items() if name not in bound}
-        try:
-            fitted = fit(self.signature, bound, extra, given, may_overlap=True)
-        except ArgumentError:
-            if self._run_turned(bound, extra, threads, given):
-                return
-            raise
+        fitted = fit(self.signature, bound, extra, given, any_strides=True, may_overlap=True)
         if shared := overlap(self.signature, fitted.values):
             self._run_in_place(fitted, *shared, threads)
             return
-        self._learn(bound, fitted)
         threads = check_threads(threads)
+        if not fitted.contiguous and self._run_turned(bound, fitted, threads):
+            return
+        check_strides(self.signature, fitted)
+        self._learn(bound, fitted)
         if fitted.contiguous or self.signature.strided:
             self._run(fitted, threads)
         else:
-            given = {size: fitted.sizes[size] for size in self.signature.given}
-            self._strided_caller(fitted)(*fitted.values.values(), **given, threads=threads)
+            self._strided_caller(fitted)(*fitted.values.values(), **self._given(fitted), threads=threads)
+
+    def _given(self, fitted: Fitted) -> dict[str, int]:
+        """The sizes that a call of another kernel on the same arrays has to give."""
+        return {size: fitted.sizes[size] for size in self.signature.given}
 
     def _learn(self, bound: Mapping[str, Any], fitted: Fitted) -> None:
         """Know the classes of the arrays from now on."""
@@ -251,7 +263,7 @@ class SlowCall:
             tensors.learn(bound[b.name], fitted.values[b.name])
 
     def _ran_turned(self, values: Sequence[Any], key: Turning, threads: Any, given: Mapping[str, Any]) -> bool:
-        """Run the kernel for turned arrays if some were passed before in such an order, and if these fit it."""
+        """Run the kernel for turned arrays if some were passed before that lay like these, and if these fit it."""
         known = self._turned.get(key)
         if known is None:
             return False
@@ -261,28 +273,21 @@ class SlowCall:
             return False
         return True
 
-    def _run_turned(
-        self, bound: Mapping[str, Any], extra: Sequence[Any], threads: Any, given: Mapping[str, Any]
-    ) -> bool:
-        """Run the kernel for turned arrays, made at the first call, if all that is wrong with these is their order."""
-        if self._make_turned is None:
-            return False
-        try:
-            fitted = fit(self.signature, bound, extra, given, any_strides=True, may_overlap=True)
-        except ArgumentError:
-            return False
+    def _run_turned(self, bound: Mapping[str, Any], fitted: Fitted, threads: int) -> bool:
+        """Run the kernel for views of these arrays, made at the first call, if it can be made."""
         values = [fitted.values[b.name] for b in self.signature.buffers]
         key = tuple(map(_turning, values))
-        axes = {b.name: own for b, own in zip(self.signature.buffers, key, strict=True) if own}
-        made = self._turned.get(key) or (self._make_turned(axes) if axes else None)
+        views = {b.name: view for b, view in zip(self.signature.buffers, key, strict=True) if view}
+        made = self._turned.get(key)
+        if made is None and views and self._make_turned is not None:
+            made = self._make_turned(views)
         if made is None:
             return False
         if len(self._turned) >= TURNED:
             self._turned.clear()
         self._turned[key] = made
         self._learn(bound, fitted)
-        sizes = {size: fitted.sizes[size] for size in self.signature.given}
-        _call_turned(made, key, values, sizes, check_threads(threads))
+        _call_turned(made, key, values, self._given(fitted), threads)
         return True
 
     def _run_in_place(self, fitted: Fitted, output: Buffer, other: Buffer, threads: Any) -> None:
@@ -294,8 +299,8 @@ class SlowCall:
             raise overlapping(fitted, output, other, found)
         places = [b.name for b in self.signature.buffers]
         self._merged = places.index(other.name), places.index(output.name), found
-        given = {size: fitted.sizes[size] for size in self.signature.given}
-        found(*(value for name, value in fitted.values.items() if name != other.name), **given, threads=threads)
+        values = (value for name, value in fitted.values.items() if name != other.name)
+        found(*values, **self._given(fitted), threads=threads)
 
     def _strided_caller(self, fitted: Fitted) -> Caller:
         if self._strided is None:

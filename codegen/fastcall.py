@@ -241,12 +241,16 @@ def _is_plain(step: SolvedSize) -> bool:
 
 
 def _stride_conditions(buffer: Buffer, unit: int) -> Iterator[str]:
-    """Strides are nonnegative whole elements, the last one 1; the rows of an output don't overlap."""
+    """Strides are nonnegative whole elements, 1 along rows of several elements; the rows of an output don't overlap."""
     last = len(buffer.shape) - 1
-    yield f"{_stride(buffer.name, last)} == {unit}"
+    single = buffer.shape[last].number == 1
+    if not single:
+        yield f"{_stride(buffer.name, last)} == {unit}"
     for dimension in range(last):
         stride = _stride(buffer.name, dimension)
         inner = f"{_stride(buffer.name, dimension + 1)}*{_extent(buffer.name, dimension + 1)}"
+        if single and dimension + 1 == last:
+            inner = f"{unit}"
         yield f"{stride} >= {0 if buffer.kind == 'in' else inner}"
         if unit > 1:
             yield f"{stride} % {unit} == 0"

@@ -20,7 +20,7 @@ import cgen
 from codegen import style
 from codegen.arithmetic import update
 from codegen.expr import loads
-from codegen.integer import Int, Linear, Test, minimum
+from codegen.integer import Compare, Int, Linear, Test, minimum
 from codegen.macros import EACH_LANE, SHUFFLE
 from codegen.names import c_name, fresh
 from codegen.program import Assign, Program
@@ -155,14 +155,16 @@ class LaneLoop:
     partials: tuple[Partial, ...]
     body: Body
     taken: frozenset[str]
+    aligned: tuple[Line, Int] | None = None
+    """If whole vectors begin behind the loop's start: the line that declares where, and the value of the variable."""
 
     def lines(self) -> list[cgen.Generable]:
         """All vectors at a time, then one vector at a time, then the remainder."""
         lines = [*self._start(), *self._all_vectors()]
         trips, shape = self.counter.trips, self.shape
-        whole = trips is not None and trips % shape.block == 0
-        if not whole and shape.masked and self.counter.end is not None and self.counter.step == 1:
-            lines.append(self._masked())
+        whole = trips is not None and trips % shape.block == 0 and self.aligned is None
+        if not whole and self.counter.end is not None and self._has_masks:
+            lines.append(self._masked(self.counter.end))
         elif not whole:
             return [*lines, *([self._one_vector()] if shape.vectors > 1 else []), *self._scalars()]
         return [*lines, *(self._stored(p, self._total(p)) for p in self.partials)]
@@ -178,12 +180,29 @@ class LaneLoop:
         if self.shape.vectors == 1:
             return [*self._filled(1), self._one_vector()]
         number = fresh("v", self.taken)
-        inner = counted("int", number, self.shape.vectors, [*self._vector(number), self._advance()])
+        inner = counted("int", number, self.shape.vectors, [*self._vector(number), self._advance(self.shape.lanes)])
         joined = [f"{self._helper(p, '_vectors')}({p.vectors}, {self.shape.vectors});" for p in self.partials]
         loop = self._while(self.shape.block, [inner])
-        block = style.Braces([*self._filled(self.shape.vectors), loop, *map(Line, joined)])
+        block = style.Braces([*self._filled(self.shape.vectors), *self._up_to_lines(), loop, *map(Line, joined)])
         test = self._test(self.counter.start, self.shape.block)
         return [style.IfStatement(Line(str(test), test.names), block, style.Braces(self._filled(1)))]
+
+    def _up_to_lines(self) -> list[cgen.Generable]:
+        """The iterations up to where whole vectors begin, in the first vector."""
+        if self.aligned is None:
+            return []
+        first, value = self.aligned
+        if self._has_masks:
+            return [first, self._masked(value), Line(f"{self._value} = {value};", value.names)]
+        number, test = "0", Compare(self._value, "<", value)
+        before, after = self._unpacked(number), self._packed(number)
+        one = self._body({p: f"{p.lanes}.lane[0]" for p in self.partials}, self._value)
+        loop = style.WhileStatement(Line(str(test), test.names), style.Braces([*one, self._advance(1)]))
+        return [first, style.Braces([*before, loop, *after])]
+
+    @property
+    def _has_masks(self) -> bool:
+        return self.shape.masked and self.counter.step == 1
 
     def _filled(self, count: int) -> list[cgen.Generable]:
         """The first `count` vectors start with the neutral element."""
@@ -193,7 +212,7 @@ class LaneLoop:
         ]
 
     def _one_vector(self) -> cgen.Generable:
-        return self._while(self.shape.lanes, [*self._vector("0"), self._advance()])
+        return self._while(self.shape.lanes, [*self._vector("0"), self._advance(self.shape.lanes)])
 
     def _while(self, iterations: int, body: list[cgen.Generable]) -> cgen.Generable:
         """The body, repeated while this many iterations are left."""
@@ -204,35 +223,42 @@ class LaneLoop:
         """Whether this many iterations are left at a value of the variable."""
         return self.counter.test(value + (iterations - 1) * self.counter.step)
 
-    def _masked(self) -> cgen.Generable:
-        """One vector at a time, without the lanes beyond the loop's end."""
-        end, left = self.counter.end, fresh("left", self.taken)
-        assert end is not None
-        least = minimum(self.shape.lanes, end - self._value)
+    def _masked(self, end: Int) -> cgen.Generable:
+        """One vector at a time up to `end`, without the lanes beyond."""
+        left = fresh("left", self.taken)
+        least, test = minimum(self.shape.lanes, end - self._value), Compare(self._value, "<", end)
         text = f"const {self._index} {left} = {'(int)' * (self._index == 'int')}{least};"
-        count = Line(text, least.names)
-        return self._while(1, [count, *self._vector("0", f"lane < {left}"), self._advance()])
+        lines = [Line(text, least.names), *self._vector("0", f"lane < {left}"), self._advance(self.shape.lanes)]
+        return style.WhileStatement(Line(str(test), test.names), style.Braces(lines))
 
     def _vector(self, number: str, condition: str = "") -> list[cgen.Generable]:
         """One vector's share of the work; with a condition, only in the lanes that fulfil it."""
-        inner = self._lane(condition) if condition else self._body({p: f"{p.lanes}.lane[lane]" for p in self.partials})
+        value = self._value + Linear.name("lane") * self.counter.step
+        every = {p: f"{p.lanes}.lane[lane]" for p in self.partials}
+        inner = self._lane(condition, value) if condition else self._body(every, value)
         loop = counted(self._index, "lane", self.shape.lanes, inner)
-        before = [f"{self._type(p)}_lanes {p.lanes} = {{{p.vectors}[{number}]}};" for p in self.partials]
-        after = [f"{p.vectors}[{number}] = {p.lanes}.all;" for p in self.partials]
-        return [*map(Line, before), Line(EACH_LANE), loop, *map(Line, after)]
+        return [*self._unpacked(number), Line(EACH_LANE), loop, *self._packed(number)]
 
-    def _lane(self, condition: str) -> list[cgen.Generable]:
+    def _unpacked(self, number: str) -> list[Line]:
+        """The lanes of one of the vectors, in variables."""
+        return [Line(f"{self._type(p)}_lanes {p.lanes} = {{{p.vectors}[{number}]}};") for p in self.partials]
+
+    def _packed(self, number: str) -> list[Line]:
+        """Lanes back in one of the vectors."""
+        return [Line(f"{p.vectors}[{number}] = {p.lanes}.all;") for p in self.partials]
+
+    def _lane(self, condition: str, value: Int) -> list[cgen.Generable]:
         """Every lane is loaded and stored, so that only the work between depends on the condition."""
         before = [f"{p.reduction.dtype.c_name} {p.one} = {p.lanes}.lane[lane];" for p in self.partials]
-        work = style.IfStatement(Line(condition), style.Braces(self._body({p: p.one for p in self.partials})))
+        work = style.IfStatement(Line(condition), style.Braces(self._body({p: p.one for p in self.partials}, value)))
         after = [f"{p.lanes}.lane[lane] = {p.one};" for p in self.partials]
         return [*map(Line, before), work, *map(Line, after)]
 
     def _scalars(self) -> list[cgen.Generable]:
         """The combined lanes, then one iteration at a time."""
         before = [f"{p.reduction.dtype.c_name} {p.one} = {self._total(p)};" for p in self.partials]
-        body = self.body(self._value, {p.reduction.statement: p.one for p in self.partials})
-        rest = self._while(1, [*body, Line(f"{self.counter.variable} += {self.counter.step};")])
+        body = self._body({p: p.one for p in self.partials}, self._value)
+        rest = self._while(1, [*body, self._advance(1)])
         return [*map(Line, before), rest, *(self._stored(p, p.one) for p in self.partials)]
 
     def _stored(self, partial: Partial, value: str) -> Line:
@@ -248,12 +274,11 @@ class LaneLoop:
     def _value(self) -> Int:
         return Linear.name(self.counter.variable)
 
-    def _body(self, targets: Mapping[Partial, str]) -> list[cgen.Generable]:
-        names = {partial.reduction.statement: target for partial, target in targets.items()}
-        return self.body(self._value + Linear.name("lane") * self.counter.step, names)
+    def _body(self, targets: Mapping[Partial, str], value: Int) -> list[cgen.Generable]:
+        return self.body(value, {partial.reduction.statement: target for partial, target in targets.items()})
 
-    def _advance(self) -> cgen.Generable:
-        return Line(f"{self.counter.variable} += {self.shape.lanes * self.counter.step};")
+    def _advance(self, iterations: int) -> cgen.Generable:
+        return Line(f"{self._value} += {iterations * self.counter.step};")
 
     def _type(self, partial: Partial) -> str:
         return f"{partial.reduction.dtype.name}x{self.shape.lanes}"

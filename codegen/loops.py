@@ -351,7 +351,10 @@ class Writer:
 
         counter = Counter(loop.variable, loop.start, loop.end, loop.step, loop.test_at)
         lanes = shape(self.program, found, counter.trips)
-        lines = LaneLoop(counter, lanes, partials(found, scope.taken), body, scope.taken).lines()
+        printer = StatementPrinter(self._buffers, self._sizes)
+        aligned = cut(loop, self.program, printer, scope.taken) if self.tiles else None
+        begin = None if aligned is None else (aligned[0], aligned[2].start)
+        lines = LaneLoop(counter, lanes, partials(found, scope.taken), body, scope.taken, begin).lines()
         whole = block([*held.lines, *lines])
         entered = scope.unknown([loop.entered])
         return [branch(conjunction(entered), [whole]) if entered else whole]

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import cgen
 
 from codegen import style
-from codegen.integer import Int, Linear, quotient
+from codegen.integer import Int, Linear, compare, quotient
 from codegen.names import c_name, fresh
 from codegen.parameters import (
     Parameter,
@@ -79,7 +79,7 @@ def shared_out(iteration: Iteration, threading: Threading) -> tuple[list[str], l
 def _openmp(iteration: Iteration) -> list[cgen.Generable]:
     mine = iteration.private
     shared = iteration.around([iteration.call(mine)])
-    team = "num_threads((int)threads) if(threads > 1)"
+    team = f"num_threads((int)threads) if({_several(iteration)})"
     if not mine:
         return [cgen.Pragma(f"omp parallel for schedule(static) {team}"), shared]
     setup = private_setup(iteration.program, mine, "(int64_t)omp_get_thread_num()")
@@ -87,6 +87,12 @@ def _openmp(iteration: Iteration) -> list[cgen.Generable]:
         cgen.Pragma(f"omp parallel {team}"),
         style.Braces([*setup, cgen.Pragma("omp for schedule(static) nowait"), shared]),
     ]
+
+
+def _several(iteration: Iteration) -> str:
+    """Whether there are threads and iterations for them: to start a team takes longer than a small kernel."""
+    more = compare(iteration.end - iteration.start, ">", Linear.of(iteration.step))
+    return "threads > 1" if more.left.number is not None else f"threads > 1 && {more}"
 
 
 def _pthreads(iteration: Iteration) -> tuple[list[str], list[cgen.Generable]]:

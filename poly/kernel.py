@@ -23,7 +23,7 @@ from poly.ir.lookups import IndexRead, check_indices, index_reads
 from poly.ir.nest import Nest
 from poly.ir.sizes import fitted
 from poly.ir.strided import with_strides
-from poly.ir.turned import turnable, turned
+from poly.ir.turned import can_turn, turned
 from poly.lowering.arguments import arguments
 from poly.records.followed import RECORD_SECONDS, check_source
 from poly.scheduled import Scheduled
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from codegen.call import Caller, Otherwise, Pool
     from codegen.clock import Timed
     from codegen.program import Threading
-    from codegen.turning import Axes
+    from codegen.turning import Views
     from poly.prepacking import Packed
     from poly.timing.benchmark import Benchmark
 
@@ -306,16 +306,16 @@ class Kernel(Scheduled):
                 return checked(self._variant(nest, strided, self.basis))
         return self._variant(nest, strided, None)
 
-    def _turned_caller(self, axes: Axes) -> Caller | None:
-        """The caller of the kernel that takes turned arrays; None if one of them cannot be turned."""
-        return self.turned(axes)._caller if axes.keys() <= turnable(self.nest) else None
+    def _turned_caller(self, views: Views) -> Caller | None:
+        """The caller of the kernel that takes views of arrays; None if one of them cannot be turned."""
+        return self.turned(views)._caller if can_turn(self.nest, views) else None
 
-    def turned(self, axes: Axes) -> Kernel:
-        """The kernel for arrays with their dimensions in another order: with `{"A": (1, 0)}`, A's transpose is passed.
+    def turned(self, views: Views) -> Kernel:
+        """The kernel that takes views in place of arrays: with `{"A": View((1, 0))}`, A's transpose is passed.
 
         It follows the same schedule if it was given and is possible for these arrays, otherwise the model's.
         """
-        nest = turned(self.nest, axes)
+        nest = turned(self.nest, views)
         if isinstance(self.basis, Schedule):
             with suppress(ScheduleError):
                 return self._of(nest, self.basis.on(nest))

@@ -94,6 +94,11 @@ def race(nest: Nest, tree: Node, loop: str) -> Dependence | None:
     return _carried((*known.races, *known.binding), tree, loop)
 
 
+def carried(nest: Nest, tree: Node, loop: str) -> tuple[Dependence, ...]:
+    """The dependences that a loop carries, whole."""
+    return tuple(d for d in dependences(nest).binding if _carried((d,), tree, loop) is not None)
+
+
 @limited(QUESTION)
 def lane_conflict(nest: Nest, tree: Node, loop: str) -> Dependence | None:
     """The first dependence that keeps the loop from running in vector lanes, restricted to the carried pairs.

@@ -11,7 +11,7 @@ import islpy as isl
 
 from microkernels.errors import did_you_mean, plain
 from poly.errors import ScheduleError
-from poly.ir.tree import Band, Copy, Micro, Node, Sequence, bands, children, mapped, walk
+from poly.ir.tree import Band, Copy, Micro, Node, Sequence, bands, children, mapped, statements, walk
 
 
 def find_loop(tree: Node, name: str) -> Band:
@@ -96,6 +96,20 @@ def rename_repeats(tree: Node) -> Node:
         return mapped(node, visit)
 
     return visit(tree)
+
+
+def without(node: Node, gone: frozenset[str]) -> Node:
+    """The tree without some of its statements, of which others are left."""
+    match node:
+        case Sequence(nodes):
+            left = [without(child, gone) for child in nodes if not gone.issuperset(statements(child))]
+            return left[0] if len(left) == 1 else Sequence(tuple(left))
+        case Band(functions=functions, body=body):
+            kept = tuple((name, function) for name, function in functions if name not in gone)
+            return replace(node, functions=kept, body=without(body, gone))
+        case Copy(body=body):
+            return replace(node, body=without(body, gone))
+    return node
 
 
 def parent(tree: Node, node: Node) -> Node | None:

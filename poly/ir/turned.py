@@ -1,41 +1,46 @@
-"""Nests for arrays whose dimensions are passed in another order, such as the transposes of matrices."""
+"""Nests for arrays of which views are passed, such as the transposes of matrices."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from codegen.expr import Load, looked_up, map_loads
-from codegen.turning import Axes
-from poly.ir.nest import Array, Nest, Statement
+from codegen.integer import Linear
+from codegen.turning import View, Views
+from poly.ir.nest import Array, Nest
 
 
-def turned(nest: Nest, axes: Axes) -> Nest:
-    """The same nest on turned arrays: with `{"A": (1, 0)}`, it reads `A[k, i]` where it read `A[i, k]`.
+def turned(nest: Nest, views: Views) -> Nest:
+    """The same nest on views: with `{"A": View((1, 0))}`, it reads `A[k, i]` where it read `A[i, k]`.
 
     Its text stays that of the loops as written.
     """
-    arrays = tuple(_turned_array(array, axes) for array in nest.arrays)
-    statements = tuple(_turned_statement(statement, axes) for statement in nest.statements)
+    shapes = {array.name: array.shape for array in nest.arrays}
+
+    def turn(load: Load) -> Load:
+        if load.array not in views:
+            return load
+        view, shape = views[load.array], shapes[load.array]
+        ends = {axis: shape[axis] - 1 - load.indices[axis] for axis in view.backwards}
+        indices = (ends.get(axis, load.indices[axis]) for axis in view.axes)
+        return Load(load.array, (*indices, *(Linear(),) * view.apart))
+
+    arrays = tuple(_seen(array, views[array.name]) if array.name in views else array for array in nest.arrays)
+    statements = tuple(replace(s, target=turn(s.target), expr=map_loads(s.expr, turn)) for s in nest.statements)
     return replace(nest, arrays=arrays, statements=statements, opened="")
 
 
-def turnable(nest: Nest) -> frozenset[str]:
-    """The names of the arrays that can be turned: arguments without strides of their own that are not looked up."""
-    loads = (load for statement in nest.statements for load in (statement.target, *statement.reads))
+def can_turn(nest: Nest, views: Views) -> bool:
+    """Whether the arrays are arguments without strides of their own, and no indices.
+
+    One in which elements are looked up cannot be passed backwards: its indices are checked as they are.
+    """
+    loads = [load for statement in nest.statements for load in (statement.target, *statement.reads)]
     indices = {found.array for load in loads for found in looked_up(load)}
-    return frozenset(a.name for a in nest.arguments if len(a.shape) > 1 and a.strides is None) - indices
+    dense = {array.name for array in nest.arguments if array.shape and array.strides is None}
+    into = {load.array for load in loads if looked_up(load)}
+    return views.keys() <= dense - indices and not any(views[name].backwards for name in views.keys() & into)
 
 
-def _turned_array(array: Array, axes: Axes) -> Array:
-    if array.name not in axes:
-        return array
-    return replace(array, shape=tuple(array.shape[axis] for axis in axes[array.name]))
-
-
-def _turned_statement(statement: Statement, axes: Axes) -> Statement:
-    def turn(load: Load) -> Load:
-        if load.array not in axes:
-            return load
-        return Load(load.array, tuple(load.indices[axis] for axis in axes[load.array]))
-
-    return replace(statement, target=turn(statement.target), expr=map_loads(statement.expr, turn))
+def _seen(array: Array, view: View) -> Array:
+    return replace(array, shape=(*(array.shape[axis] for axis in view.axes), *(Linear.of(1),) * view.apart))

@@ -47,6 +47,7 @@ from poly.schedules.steps import (
     Skew,
     Split,
     Step,
+    Substitute,
     Tensorize,
     Tile,
     Unroll,
@@ -634,6 +635,46 @@ class Schedule(Displayed):
         Halide, TVM and loopy have no equivalent.
         """
         return self.apply([Accumulate(local, array)])
+
+    @known_keywords
+    def substitute(self, local: str) -> Schedule:
+        """Compute the value of a local again wherever it is read: forward substitution.
+
+        No statement of the schedule's nest uses the local any more. Each read must take its value from one statement,
+        and what that computes it from must have the same values where the local is read. A read that takes its value
+        from several statements is parted first.
+
+        Before:
+
+            >>> parted = schedule(pairs.with_sizes({"N": 100})).part("S1", where="j >= 1", into="behind")
+            >>> print(parted)
+            for i in range(M):
+                t[i] = A[i, 0]
+                B[i, 0] = A[i, 0] + t[i]
+                for j in range(100):
+                    if j > 0:
+                        B[i, j] = A[i, j] + t[i]
+                    t[i] = A[i, j]
+
+        After:
+
+            >>> print(parted.substitute("t"))
+            for i in range(M):
+                B[i, 0] = A[i, 0] + A[i, 0]
+                for j in range(1, 100):
+                    B[i, j] = A[i, j] + A[i, j - 1]
+
+        Where a read takes its values from several statements:
+
+            >>> schedule(pairs).substitute("t")  # doctest: +NORMALIZE_WHITESPACE
+            Traceback (most recent call last):
+                ...
+            poly.ScheduleError: substitute(t): S1 reads values of S0, S2. Remedy: part('S1', where=…, into=…)
+                first.
+
+        Halide: `compute_inline`. loopy: `assignment_to_subst`.
+        """
+        return self.apply([Substitute(local)])
 
     @known_keywords
     def microkernel(self, kernel: str, statement: str | None = None, initial: str | None = None) -> Schedule:

@@ -144,7 +144,7 @@ def test_rows_apart_are_taken(kernel: poly.Kernel, which: int) -> None:
 
 
 @pytest.mark.parametrize("view", ["transposed", "every other column", "reversed", "broadcast"])
-def test_other_strides_work_or_are_refused_with_the_remedy(kernel: poly.Kernel, view: str) -> None:
+def test_other_strides_work(kernel: poly.Kernel, view: str) -> None:
     A, B, C = matrices()
     rng = np.random.default_rng(1)
     if view == "transposed":
@@ -155,15 +155,9 @@ def test_other_strides_work_or_are_refused_with_the_remedy(kernel: poly.Kernel, 
         A = A[::-1, ::-1]
     else:
         A = np.broadcast_to(A[0], A.shape)
-    expected, before = C + A @ B, C.copy()
-    try:
-        kernel(A, B, C)
-    except poly.ArgumentError as error:
-        assert "A is not contiguous" in str(error)
-        assert "np.ascontiguousarray(A)" in str(error)
-        np.testing.assert_array_equal(C, before)
-    else:
-        np.testing.assert_allclose(C, expected, rtol=1e-5)
+    expected = C + A @ B
+    kernel(A, B, C)
+    np.testing.assert_allclose(C, expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("shape", [(0, 5, 4), (6, 0, 4), (6, 5, 0), (0, 0, 0)])

@@ -224,6 +224,7 @@ class Drawing:
             "distribute": (4, self._distribute),
             "enclose": (3, self._enclose),
             "accumulate": (2, self._accumulate),
+            "substitute": (2, self._substitute),
             "skew": (6, self._skew),
             "shift": (6, self._shift),
             "reverse": (5, lambda m: Step("reverse", (self._loop(m),))),
@@ -296,6 +297,11 @@ class Drawing:
         names = [array.name for array in made.nest.arrays if array.kind != "scalar"]
         local = [array.name for array in made.nest.arrays if array.kind == "local"]
         return Step("accumulate", (self.rng.choice(local or names), self.rng.choice(names)))
+
+    def _substitute(self, made: Schedule) -> Step:
+        """A local of the nest, mostly."""
+        local = [array.name for array in made.nest.arrays if array.kind == "local"]
+        return Step("substitute", (self.rng.choice(local or [array.name for array in made.nest.arrays]),))
 
     def _enclose(self, made: Schedule) -> Step:
         inside = statements(self.rng.choice(bands(made.tree) or [made.tree]))

@@ -175,7 +175,7 @@ static int32_t axpy_any_portable(int64_t N, double a, const double *AXPY_RESTRIC
 {
   (void)threads;
   (void)workspace;
-  AXPY_OMP(parallel for schedule(static) num_threads((int)threads) if(threads > 1))
+  AXPY_OMP(parallel for schedule(static) num_threads((int)threads) if(threads > 1 && N > 1))
   for (int64_t i = 0; i < N; i += 1) {
     axpy_any_i_portable(N, a, x, y, i);
   }

@@ -35,7 +35,7 @@ int32_t matmul(int64_t M, int64_t N, int64_t K, const float *restrict A, const f
     (void)threads;
     (void)workspace;
     if (K > 0 && N > 0) {
-        #pragma omp parallel for schedule(static) num_threads((int)threads) if(threads > 1)
+        #pragma omp parallel for schedule(static) num_threads((int)threads) if(threads > 1 && M > 6)
         for (int64_t i_tile = 0; i_tile < M; i_tile += 6) {
             matmul_i_tile(M, N, K, A, B, C, i_tile);
         }

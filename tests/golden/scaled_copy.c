@@ -21,7 +21,7 @@ int32_t scaled_copy(int64_t M, int64_t N, const float *restrict x, float *restri
 {
     (void)threads;
     float *restrict const all = (float *)__builtin_assume_aligned((char *)workspace, 64);
-    #pragma omp parallel num_threads((int)threads) if(threads > 1)
+    #pragma omp parallel num_threads((int)threads) if(threads > 1 && M > 1)
     {
         char *const mine = (char *)workspace + 64*((4*M*N + 63)/64) +
                 (int64_t)omp_get_thread_num()*(64*((4*N + 63)/64));

@@ -42,7 +42,20 @@ def complex_numbers(x: f32[N, 2], y: f32[N, 2]):
         y[i, 1] += x[i, 0] + x[i, 1]
 
 
-NESTS = [inside, rows, reads_ahead, complex_numbers]
+@poly.nest
+def summed(x: f64[N], s: f64[1]):
+    for i in range(N):
+        s[0] += x[i]
+
+
+@poly.nest
+def stored_and_summed(x: f32[N + 1], y: f32[N + 1]):
+    for i in range(N):
+        x[i] = y[i] + 1
+        y[N] += x[i]
+
+
+NESTS = [inside, rows, reads_ahead, complex_numbers, summed, stored_and_summed]
 TARGETS = [f"c:{name}" for name in ("avx512", "avx2", "portable") if ISAS[name].runs_here()]
 KERNELS = {(nest.name, target): poly.compile(nest, target=target, threads=1) for nest in NESTS for target in TARGETS}
 AROUND = 3
@@ -89,4 +102,5 @@ def test_pairs_have_lanes_from_whole_vectors_on() -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_only_long_vectors_begin_so(target: str) -> None:
-    assert ("_whole" in KERNELS["inside", target].source) == (not target.endswith("portable"))
+    for name in ("inside", "summed", "stored_and_summed"):
+        assert ("_whole" in KERNELS[name, target].source) == (not target.endswith("portable"))

@@ -78,10 +78,11 @@ def test_elements_are_read_before_they_are_written() -> None:
         kernel(x, 3.0, x[:])
         np.testing.assert_allclose(x, 3 * expected + 1, rtol=1e-6)
     wide = rng.random((9, 20))
-    kept, expected = wide.copy(), wide[:, 3:10] / wide[:, 3:10].sum(axis=1, keepdims=True)
-    normed(wide[:, 3:10], wide[:, 3:10])
-    np.testing.assert_allclose(wide[:, 3:10], expected)
-    np.testing.assert_array_equal(wide[:, 10:], kept[:, 10:])
+    for part in (wide[:, 3:10], wide[::-1, 9:2:-2]):
+        kept, expected = wide.copy(), part / part.sum(axis=1, keepdims=True)
+        normed(part, part)
+        np.testing.assert_allclose(part, expected)
+        np.testing.assert_array_equal(wide[:, 10:], kept[:, 10:])
 
 
 @settings(max_examples=6, deadline=None)
@@ -112,7 +113,7 @@ def test_what_is_not_the_same_array_or_read_too_late_is_refused() -> None:
     with pytest.raises(poly.ArgumentError, match=r"d is written and shares memory with b: |c is written and .* a: "):
         swapped(a, b, a, b)
     line = np.ones(20)
-    for one, other in ((line[:8], line[4:12]), (line[8:16], line[:16:2]), (line[:8:-1][:8], line[:8:-1][:8])):
+    for one, other in ((line[:8], line[4:12]), (line[8:16], line[:16:2])):
         with pytest.raises(poly.ArgumentError, match=r"shares memory|not contiguous"):
             shifted("x[i]")(one, other, np.ones(8))
     np.testing.assert_array_equal(x, kept)

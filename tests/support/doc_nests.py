@@ -66,3 +66,12 @@ def matmul(A: f64[M, K], B: f64[K, N], C: f64[M, N]):
 def dot(x: f64[N], y: f64[N], s: f64[1]):
     for i in range(N):
         s[0] += x[i] * y[i]
+
+
+@poly.nest
+def pairs(A: f64[M, N], B: f64[M, N]):
+    for i in range(M):
+        t = A[i, 0]
+        for j in range(N):
+            B[i, j] = A[i, j] + t
+            t = A[i, j]

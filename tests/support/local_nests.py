@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from random_nests import steps
 
 from poly import ScheduleError, f64, sizes
+from poly.autoschedule.rules.substitution import without
 from poly.frontends.python import parse_text
 from poly.frontends.source import Source
 from poly.ir.nest import Nest
@@ -35,6 +36,10 @@ PARTS = (
     Local(("w: f64[3]", "for k in range(3):", "    w[k] = {} + X[i + k, j]", "Y[i, j] = w[0] + w[1] * w[2]"), 2),
     Local(("if j < 2:", "    s = {}", "    Y[i, j] = s + z", "Y[i, j + 2] += 1.0"), 2),
     Local(("m = {}", "for j in range(N):", "    m = max(m, X[i, j])", "for j in range(N):", "    Y[i, j] -= m"), 1),
+    Local(("t = {}", "for j in range(N):", "    Y[i, j] += X[i, j] * t", "    t = X[i, j + 1] + z"), 1),
+    Local(("u = z", "t = {}", "for j in range(N):", "    Y[i, j] = t - u", "    u = t", "    t = 2.0 * X[i, j]"), 1),
+    Local(("t = {}", "for j in range(N):", "    Y[i, j + 2] = t * z", "    t = Y[i, j] - z"), 1),
+    Local(("t = {}", "for j in range(N):", "    Y[i, 4] = X[i, j]", "    Y[i, j] += t", "    t = 0.5 * Y[i, 4]"), 1),
     Local(
         (
             "r: f64[N + 2]",
@@ -127,6 +132,9 @@ def local_schedules(draw: st.DrawFn) -> Schedule:
         made = tried(tried(made, Split(((loop, draw(st.integers(2, 3))),))), Distribute(loop))
     for _ in range(draw(st.integers(0, 3))):
         made = tried(made, draw(steps(made.tree)))
+    for array in made.nest.arrays:
+        if array.kind == "local" and draw(st.booleans()):
+            made = without(made, array.name) or made
     for kind in draw(st.lists(st.sampled_from([Parallel, Vectorize]), max_size=2)):
         made = tried(made, kind(draw(st.sampled_from([band.name for band in bands(made.tree)]))))
     return made

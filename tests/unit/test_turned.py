@@ -1,4 +1,4 @@
-"""Arrays in another order of their dimensions, such as transposes and Fortran's, in calls of kernels and nests."""
+"""Arrays in another order of their dimensions, backwards or with gaps, in calls of kernels and nests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import poly
-from codegen.turning import turning
+from codegen.turning import View, turning
 from microkernels.dtypes import f64, i32
 from poly.ir.turned import turned
 from poly.kernel import Kernel
@@ -33,9 +33,13 @@ def taken(x: f64[K], at: i32[M, N], y: f64[M, N]):
             y[m, n] = x[at[m, n]]
 
 
-def ordered(array: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-    """The same values, with the dimensions in memory in this order."""
-    return np.ascontiguousarray(array.transpose(axes)).transpose(np.argsort(axes))
+def ordered(array: np.ndarray, axes: tuple[int, ...], steps: tuple[int, ...] = (1, 1, 1)) -> np.ndarray:
+    """The same values, with the dimensions in memory in this order, and the elements of each so many apart."""
+    shape = [array.shape[axis] * abs(steps[axis]) for axis in axes]
+    memory = np.full(shape, np.nan).transpose(np.argsort(axes))
+    found = memory[tuple(slice(None, None, step) for step in steps[: array.ndim])]
+    found[...] = array
+    return found
 
 
 @pytest.mark.parametrize("way", ["known", "open", "called", "scheduled"])
@@ -52,16 +56,20 @@ def test_a_product_takes_each_operand_in_either_order(way: str) -> None:
             np.testing.assert_allclose(out, a @ b, rtol=1e-12)
 
 
-@pytest.mark.parametrize("axes", [(2, 0, 1), (1, 2, 0), (2, 1, 0)])
-def test_arrays_of_three_dimensions_and_gaps(axes: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(
+    ("axes", "steps"),
+    [((2, 0, 1), (1, 1, 1)), ((0, 1, 2), (-1, 1, -1)), ((1, 2, 0), (1, -1, 2)), ((0, 1, 2), (2, -3, -2))],
+)
+def test_arrays_of_three_dimensions_backwards_and_with_gaps(axes: tuple[int, ...], steps: tuple[int, ...]) -> None:
     x, y = RNG.standard_normal((3, 5, 7)), RNG.standard_normal((7, 10))[:, ::2]
-    out = ordered(np.full((3, 5, 7), np.nan), axes)
-    added(ordered(x, axes), np.asfortranarray(y), out)
+    out = ordered(np.full((3, 5, 7), np.nan), axes, steps)
+    memory = out if out.base is None else out.base
+    beside = np.isnan(memory).sum() - out.size
+    added(ordered(x, axes, steps), np.asfortranarray(y), out)
     np.testing.assert_array_equal(out, x + 2.0 * y.T)
-    gaps = np.full((7, 9), np.nan)
-    gaps[:, :5] = y
-    added(x, gaps.T[:5].T, out)
-    np.testing.assert_array_equal(out, x + 2.0 * y.T)
+    assert np.isnan(memory).sum() == beside, "nothing between its elements was written"
+    added(ordered(x, axes, steps), np.broadcast_to(y[:, :1], (7, 5)), out)
+    np.testing.assert_array_equal(out, x + 2.0 * y[:, 0])
 
 
 def test_a_kernel_is_made_once_for_each_order(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,22 +82,23 @@ def test_a_kernel_is_made_once_for_each_order(monkeypatch: pytest.MonkeyPatch) -
         kernel(x, np.asfortranarray(y), z)
         kernel(X=x, Y=np.asfortranarray(y), Z=z)
         kernel(np.asfortranarray(x), y, z)
-    assert made == [{"Y": (1, 0)}, {"X": (2, 1, 0)}]
+    assert made == [{"Y": View((1, 0))}, {"X": View((2, 1, 0))}]
 
 
 def test_the_turned_nest_reads_the_turned_arrays() -> None:
-    made = turned(added, {"Y": (1, 0)})
+    made = turned(added, {"Y": View((1, 0))})
     assert str(made.array("Y")) == "Y: f64[M, N]"
     assert made.structure != added.structure
     x, y, z = RNG.standard_normal((2, 3, 4)), RNG.standard_normal((3, 4)), np.full((2, 3, 4), np.nan)
-    poly.compile(added, records=False, threads=1).turned({"Y": (1, 0)})(x, y, z)
+    poly.compile(added, records=False, threads=1).turned({"Y": View((1, 0))})(x, y, z)
     np.testing.assert_array_equal(z, x + 2.0 * y)
 
 
-def test_what_no_order_makes_contiguous_is_refused() -> None:
+def test_what_does_not_fit_is_told_of_the_array_as_it_is() -> None:
     x, y, z = np.ones((2, 3, 4)), np.ones((4, 3)), np.zeros((2, 3, 4))
-    with pytest.raises(poly.ArgumentError, match=r"Y is not contiguous: shape \(4, 3\), strides \(8, -32\) bytes"):
-        added(x, np.ones((3, 4))[::-1].T, z)
+    repeated = np.lib.stride_tricks.as_strided(np.zeros(4), z.shape, (0, 0, 8))
+    with pytest.raises(poly.ArgumentError, match=r"Z is written, but several of its elements share memory \(strides"):
+        added(x, y, repeated)
     with pytest.raises(poly.ArgumentError, match=r"Y has shape \(3, 4\); expected \(4, 3\)"):
         added(x, np.asfortranarray(y.T), z)
     added(x, np.asfortranarray(y), z)
@@ -97,24 +106,32 @@ def test_what_no_order_makes_contiguous_is_refused() -> None:
         added(x, np.asfortranarray(y.T), z)
     with pytest.raises(poly.ArgumentError, match="at is not contiguous"):
         taken(np.ones(9), np.zeros((3, 4), np.int32, order="F"), np.zeros((3, 4)))
+    with pytest.raises(poly.ArgumentError, match=r"x is not contiguous: shape \(9,\), strides \(-8,\) bytes"):
+        taken(np.ones(9)[::-1], np.zeros((3, 4), np.int32), np.zeros((3, 4)))
 
 
 @pytest.mark.parametrize(
     ("shape", "strides", "expected"),
     [
-        ((4, 5), (8, 32), (1, 0)),
+        ((4, 5), (8, 32), View((1, 0))),
         ((4, 5), (40, 8), None),
+        ((4, 5), (80, 8), None),
+        ((4, 5), (0, 8), None),
         ((4, 1), (8, 32), None),
-        ((1, 5), (8, 32), None),
-        ((4, 5), (16, 64), None),
-        ((4, 5), (8, 0), None),
-        ((4, 5), (-8, 32), None),
+        ((1, 5), (8, 32), View((0, 1), apart=True)),
+        ((4, 5), (16, 64), View((1, 0), apart=True)),
+        ((4, 5), (8, 0), View((1, 0))),
+        ((4, 5), (-8, 32), View((1, 0), (0,))),
+        ((4, 5), (-40, -8), View((0, 1), (0, 1))),
+        ((9,), (24,), View((0,), apart=True)),
+        ((9,), (-8,), View((0,), (0,))),
+        ((9,), (12,), None),
         ((0, 5), (8, 32), None),
-        ((3, 1, 5), (8, 8, 24), (2, 1, 0)),
-        ((4, 5, 6), (8, 192, 32), (1, 2, 0)),
+        ((3, 1, 5), (8, 8, 24), View((2, 1, 0))),
+        ((4, 5, 6), (8, 192, 32), View((1, 2, 0))),
+        ((4, 5, 6), (48, 192, 8), View((1, 0, 2))),
+        ((4, 5, 6), (56, 224, 8), None),
     ],
 )
-def test_the_order_of_dimensions(
-    shape: tuple[int, ...], strides: tuple[int, ...], expected: tuple[int, ...] | None
-) -> None:
+def test_the_view_that_is_passed(shape: tuple[int, ...], strides: tuple[int, ...], expected: View | None) -> None:
     assert turning(shape, strides, 8) == expected

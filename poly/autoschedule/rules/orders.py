@@ -1,4 +1,4 @@
-"""Loop orders to start from: as written, contiguous, fused, and permutations of the heaviest loops."""
+"""Loop orders to start from: as written, contiguous, fused, permuted, and these without locals that loops carry."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from poly.autoschedule.rules.form import Form
 from poly.autoschedule.rules.fusion import fused
 from poly.autoschedule.rules.right_looking import right_looking
 from poly.autoschedule.rules.shapes import Chain, heaviest
+from poly.autoschedule.rules.substitution import substituted
 from poly.ir.nest import Nest
 from poly.ir.paths import paths
 from poly.ir.strides import STRIDED, advanced_iterator, strided_cost
@@ -26,28 +27,45 @@ PERMUTED = 7
 
 def orders(nest: Nest) -> Iterator[Form]:
     """The orders and fusions of a nest's loops, the loops as written first."""
-    found = _improved(nest)
-    yield from found
-    yield from permuted(found[-1])
+    for start in _starts(nest):
+        found = _improved(start)
+        yield from found
+        yield from permuted(found[-1])
 
 
 def usual_orders(nest: Nest) -> tuple[Form, ...]:
-    """The loops made contiguous and fused where that is legal; with sums that look ahead and without, if any do."""
-    looking = _improved(nest)[-1]
+    """The loops made contiguous and fused where that is legal.
+
+    If sums look ahead, or loops may do without locals that they carry, there are forms with that and without.
+    """
+    return tuple(order for start in _starts(nest) for order in _usual(start))
+
+
+def _starts(nest: Nest) -> Iterator[Form]:
+    """The loops as written, and without locals that they carry."""
+    written = Form.fixed((("order", "as written"),), schedule(nest))
+    yield written
+    made = substituted(written.tried)
+    if made is not None:
+        yield Form.fixed((*written.traits, ("carried locals", "computed again")), made)
+
+
+def _usual(start: Form) -> tuple[Form, ...]:
+    looking = _improved(start)[-1]
     if dict(looking.traits).get("sums") is None:
         return (looking,)
-    return looking, _improved(nest, ahead=False)[-1]
+    return looking, _improved(start, ahead=False)[-1]
 
 
-def _improved(nest: Nest, ahead: bool = True) -> list[Form]:
-    """The loops as written, then made contiguous, then looking ahead, then fused, omitting what changes nothing."""
-    found = [Form.fixed((("order", "as written"),), schedule(nest))]
+def _improved(start: Form, ahead: bool = True) -> list[Form]:
+    """The loops, then made contiguous, then looking ahead, then fused, omitting what changes nothing."""
+    found = [start]
     rules = ((contiguous, ("order", "contiguous")), (right_looking, ("sums", "ahead")), (fused, ("loops", "fused")))
     for rule, trait in rules:
         before = found[-1]
         made = rule(before.tried) if ahead or rule is not right_looking else before.tried
         if made is not before.tried:
-            kept = () if trait[0] == "order" else before.traits
+            kept = tuple(one for one in before.traits if one[0] != trait[0])
             found.append(Form.fixed((*kept, trait), made))
     return found
 

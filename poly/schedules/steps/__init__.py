@@ -13,6 +13,7 @@ from poly.schedules.steps.order import Interchange, Order
 from poly.schedules.steps.own import adder
 from poly.schedules.steps.pack import Pack
 from poly.schedules.steps.part import Part
+from poly.schedules.steps.substitute import Substitute
 from poly.schedules.steps.tile import Split, Tile
 
 KINDS: tuple[type[Step], ...] = (
@@ -33,11 +34,12 @@ KINDS: tuple[type[Step], ...] = (
     Shift,
     Skew,
     Split,
+    Substitute,
     Tile,
     Unroll,
     Vectorize,
 )
-Rewriting = Accumulate | Part
+Rewriting = Accumulate | Part | Substitute
 """Steps that change the statements of a nest, beside the loops, by their method `rewritten`."""
 
 STEPS = frozenset(kind.name for kind in KINDS)
@@ -65,6 +67,7 @@ __all__ = [
     "Skew",
     "Split",
     "Step",
+    "Substitute",
     "Tensorize",
     "Tile",
     "Unroll",

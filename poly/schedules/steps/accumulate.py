@@ -20,9 +20,10 @@ from codegen.integer import Int, Linear
 from microkernels.errors import plain
 from poly.analysis.values import CHAIN, ValueFlow
 from poly.errors import ScheduleError
+from poly.ir.edits import without
 from poly.ir.lookups import index_reads
 from poly.ir.nest import Nest, Statement
-from poly.ir.tree import Band, Copy, Micro, Node, Sequence, statements, walk
+from poly.ir.tree import Copy, Micro, Node, statements, walk
 from poly.schedules.steps.base import Arguments
 
 
@@ -60,7 +61,7 @@ class Accumulate:
             found = self._changed(nest, made)
             if found is None:
                 gone = frozenset(statements(nest.tree)) - {s.name for s in made.statements}
-                return replace(made, tree=_without(nest.tree, gone), opened=nest.structure), _without(tree, gone)
+                return replace(made, tree=without(nest.tree, gone), opened=nest.structure), without(tree, gone)
             reason = found
         raise ScheduleError(f"{self._text}: {reason}. Remedy: another array, or leave {self.local} as it is.")
 
@@ -123,7 +124,7 @@ class Accumulate:
         if not kept:
             return "all statements are copies between the two"
         gone = tuple(s.name for s in nest.statements if s.name not in kept)
-        before, after = ValueFlow(nest, gone), ValueFlow(replace(made, tree=_without(nest.tree, frozenset(gone))))
+        before, after = ValueFlow(nest, gone), ValueFlow(replace(made, tree=without(nest.tree, frozenset(gone))))
         for old in (s for s in nest.statements if s.name in kept):
             pairs = dict.fromkeys(zip(old.reads, kept[old.name].reads, strict=True))
             for was, now in ((was, now) for was, now in pairs if now.array == self.array):
@@ -152,17 +153,3 @@ def _solved(statement: Statement, own: Load, other: Load) -> tuple[Int, ...] | N
             values.setdefault(names[0], (Linear.name(_dimension(at)) - rest) * sign)
     used = {name for index in other.indices for name in statement.iterators if name in index.names}
     return tuple(index.substitute(values) for index in other.indices) if used <= values.keys() else None
-
-
-def _without(node: Node, gone: frozenset[str]) -> Node:
-    """The tree without some of its statements, of which others are left."""
-    match node:
-        case Sequence(nodes):
-            left = [_without(child, gone) for child in nodes if not gone.issuperset(statements(child))]
-            return left[0] if len(left) == 1 else Sequence(tuple(left))
-        case Band(functions=functions, body=body):
-            kept = tuple((name, function) for name, function in functions if name not in gone)
-            return replace(node, functions=kept, body=_without(body, gone))
-        case Copy(body=body):
-            return replace(node, body=_without(body, gone))
-    return node
