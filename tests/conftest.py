@@ -93,6 +93,7 @@ def _precompile() -> None:
             list(pool.map(made, every))
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """One more than there are CPUs: about a sixth of the tests' time is spent waiting for other processes."""
     return len(os.sched_getaffinity(0)) + 1
