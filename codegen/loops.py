@@ -531,8 +531,8 @@ def plain(node: Node) -> list[cgen.Generable]:
     match node:
         case For():
             return [around(node, plain(node.body))]
-        case If(test, then, None):
-            return [branch(test, plain(then))]
+        case If(test, then, other):
+            return [branch(test, plain(then), None if other is None else plain(other))]
         case Block():
             return [made for child in node.nodes for made in plain(child)]
         case Let() | Table() | Write() | Call() | Barrier():

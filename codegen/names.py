@@ -34,7 +34,8 @@ FUNCTIONS = frozenset({
 VARIABLES = frozenset({
     "at", "barrier", "call", "first", "first_a", "first_c", "given", "group", "item", "lane", "lanes", "length", "mine",
     "number", "offsets", "past", "row", "row_a", "row_c", "row_offset", "run", "steps0", "steps1", "steps2",
-    "this_column", "this_lane", "this_row", "thread", "threads", "tile", "tile_columns", "tile_rows", "workspace",
+    "this_column", "this_lane", "this_row", "thread", "threads", "tile", "tile_columns", "tile_rows", "whole",
+    "workspace",
 })
 # fmt: on
 QUOTIENT = re.compile(r".+__\d+")

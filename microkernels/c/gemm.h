@@ -6,21 +6,28 @@
 
    The tile has `rows` rows and `vectors` vectors, the last of which is partial where `partial` is 1, with `last` columns. The
    first three must be constants where this is inlined, so that `sum` lives in registers. */
-enum { SHORT_DEPTH_T = 96 };
+enum {
+    SHORT_DEPTH_T = 96,
+    STEPS_AHEAD_T = 8, /* so many steps of a tile take longer than a line from the second-level cache */
+    LINE_T = (int)(64 / sizeof(T)),
+};
 
-/* One step of the reduction: a row of B times the elements of A at `ak` behind the pointers to its rows. `ahead` also fetches
-   the columns behind the row. */
+/* One step of the reduction: a row of B times the elements of A at `ak` behind the pointers to its rows. All lines of a row that
+   lies `ahead` elements further on are fetched, unless that is 0. */
 INLINE void gemm_step_T(int64_t rows, int64_t vectors, int partial, tail_T tail, A_SPACE const T *const *a, int64_t ak,
-                        B_SPACE const T *b, int ahead, vec_T (*sum)[16])
+                        B_SPACE const T *b, int64_t ahead, vec_T (*sum)[16])
 {
     const int64_t whole = vectors - partial;
     vec_T row[16];
-    UNROLL
-    for (int64_t v = 0; v < whole; v++) {
-        row[v] = load_T(b + v * LANES_T);
-        if (ahead)
-            __builtin_prefetch(b + (vectors + v) * LANES_T, 0, 3);
+    if (ahead) {
+        UNROLL
+        for (int64_t j = 0; j < vectors * LANES_T; j += LINE_T)
+            __builtin_prefetch(b + ahead + j, 0, 3);
+        __builtin_prefetch(b + ahead + vectors * LANES_T - 1, 0, 3);
     }
+    UNROLL
+    for (int64_t v = 0; v < whole; v++)
+        row[v] = load_T(b + v * LANES_T);
     if (partial)
         row[whole] = load_tail_T(b + whole * LANES_T, tail);
     UNROLL
@@ -43,8 +50,8 @@ INLINE void gemm_tile_T(int64_t rows, int64_t vectors, int partial, int64_t last
     const tail_T tail = tail_of_T(last);
     const int64_t depth = K2 * K1 * K;
     const int start_from_c = accumulate && __builtin_constant_p(alpha == 1 && depth <= SHORT_DEPTH_T) && alpha == 1 && depth <= SHORT_DEPTH_T;
-    /* In place, the neighbour's rows come next. */
-    const int ahead = b0 != vectors * LANES_T && depth <= SHORT_DEPTH_T;
+    /* Hardware follows the rows of B in place only in part, panels well. Few steps are better spent on the neighbour's rows. */
+    const int64_t ahead = b0 == vectors * LANES_T ? 0 : depth <= SHORT_DEPTH_T ? vectors * LANES_T : STEPS_AHEAD_T * b0;
     /* Saves instructions where another thread of the core takes half of those that it can issue; in an instance for any tail
        it is not worth the code. */
     const int twice = !partial || __builtin_constant_p(last);

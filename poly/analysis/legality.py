@@ -281,17 +281,19 @@ def _in_one_run(
     pairs: isl.Map, source: Path, sink: Path, loop: str
 ) -> tuple[isl.Map, tuple[isl.PwAff, isl.PwAff]] | None:
     """The pairs in one run of a loop, with what the loop counts at both ends; None if there are none."""
+    around: list[tuple[Band, Band]] = []
     for before, after in zip(source, sink, strict=False):
         if isinstance(before, Position) or isinstance(after, Position):
             if before != after:
                 return None
-            continue
-        if before.name == loop:
+        elif before.name == loop:
+            for first, second in (_functions(pairs, *both) for both in around):
+                pairs = pairs.intersect(first.eq_map(second))
+                if pairs.is_empty():
+                    return None
             return pairs, _functions(pairs, before, after)
-        first, second = _functions(pairs, before, after)
-        pairs = pairs.intersect(first.eq_map(second))
-        if pairs.is_empty():
-            return None
+        else:
+            around.append((before, after))
     return None
 
 

@@ -89,6 +89,17 @@ class Instances:
         counts = isl.Map.from_pw_aff(high.sub(low).add_constant_val(isl.Val(1)).intersect_domain(self.domain))
         return counts.range().coalesce().dim_max(0)
 
+    def box(self, functions: Sequence[isl.PwAff]) -> isl.Map:
+        """`{ name[…] -> [all combinations of values from the functions' least to their greatest] }`."""
+        box = isl.Map.from_domain(self.domain)
+        for function in functions:
+            between = isl.Map.from_pw_aff(self.low(function)).intersect_domain(self.domain)
+            between = between.apply_range(isl.Map("{ [l] -> [x] : l <= x }"))
+            above = isl.Map.from_pw_aff(self.high(function)).intersect_domain(self.domain)
+            between = between.intersect(above.apply_range(isl.Map("{ [h] -> [x] : x <= h }")))
+            box = box.flat_range_product(between)
+        return box
+
     def is_box(self, functions: Sequence[isl.PwAff]) -> bool:
         """Whether the functions take all combinations of values in their ranges, in each group."""
         return _is_box(self, tuple(functions))
@@ -96,12 +107,4 @@ class Instances:
 
 @lru_cache(KNOWN)
 def _is_box(instances: Instances, functions: tuple[isl.PwAff, ...]) -> bool:
-    domain = instances.domain
-    box = isl.Map.from_domain(domain)
-    for function in functions:
-        between = isl.Map.from_pw_aff(instances.low(function)).intersect_domain(domain)
-        between = between.apply_range(isl.Map("{ [l] -> [x] : l <= x }"))
-        above = isl.Map.from_pw_aff(instances.high(function)).intersect_domain(domain)
-        between = between.intersect(above.apply_range(isl.Map("{ [h] -> [x] : x <= h }")))
-        box = box.flat_range_product(between)
-    return bool(instances.values(functions).is_equal(box))
+    return bool(instances.values(functions).is_equal(instances.box(functions)))

@@ -1,4 +1,4 @@
-"""Convert quasi-affine functions of loop values and sizes to integer expressions."""
+"""Convert quasi-affine functions and sets of loop values and sizes to integer expressions and conditions."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from functools import reduce
 
 import islpy as isl
 
-from codegen.integer import Int, Linear, Select, maximum, minimum, walk
-from codegen.isl_ast import integer
+from codegen.integer import Int, Linear, Select, Test, maximum, minimum, walk
+from codegen.isl_ast import condition, integer
 from codegen.names import c_name
 from codegen.ranges import Ranges
 from poly.ir.sets import parameters
@@ -39,8 +39,7 @@ def _whole(function: isl.PwAff, names: Sequence[str]) -> Int:
 
 def _printed(function: isl.PwAff, names: Sequence[str]) -> Int:
     """The expression that isl generates for a function."""
-    known = function.dim(isl.dim_type.param)
-    own = [f"#{position}" for position in range(len(names))]  # no size has such a name
+    known, own = function.dim(isl.dim_type.param), _own(names)
     for position, name in enumerate(own):
         function = function.set_dim_id(isl.dim_type.in_, position, isl.Id(name))
     if names:
@@ -48,9 +47,29 @@ def _printed(function: isl.PwAff, names: Sequence[str]) -> Int:
         function = function.move_dims(isl.dim_type.param, known, isl.dim_type.in_, 0, len(names))
     function = function.project_domain_on_params()
     build = isl.AstBuild.from_context(function.domain())
-    sizes = parameters(function)
-    called = dict(zip((*sizes, *own), (*map(c_name, sizes), *names), strict=True))
-    return integer(build.expr_from_pw_aff(function), {name: Linear.name(new) for name, new in called.items()})
+    return integer(build.expr_from_pw_aff(function), _called(parameters(function)[:known], names))
+
+
+def test(points: isl.Set, names: Sequence[str]) -> Test:
+    """The condition under which sizes (its parameters) and loops (its dimensions) are in a set; `names` as above."""
+    known = points.dim(isl.dim_type.param)
+    for position, name in enumerate(_own(names)):
+        points = points.set_dim_id(isl.dim_type.set, position, isl.Id(name))
+    points = points.move_dims(isl.dim_type.param, known, isl.dim_type.set, 0, len(names)).params()
+    build = isl.AstBuild.from_context(isl.Set.universe(points.get_space()))
+    sizes = parameters(points)[:known]
+    return Ranges.of_sizes(map(c_name, sizes)).test(condition(build.expr_from_set(points), _called(sizes, names)))
+
+
+def _own(names: Sequence[str]) -> list[str]:
+    """Names for loops that no size has."""
+    return [f"#{position}" for position in range(len(names))]
+
+
+def _called(sizes: Sequence[str], names: Sequence[str]) -> dict[str, Int]:
+    """The C variables of sizes and of loops."""
+    own = dict(zip(_own(names), names, strict=True))
+    return {name: Linear.name(new) for name, new in ({size: c_name(size) for size in sizes} | own).items()}
 
 
 def _bounds(function: isl.PwAff, above: bool) -> list[isl.PwAff]:

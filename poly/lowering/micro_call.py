@@ -8,8 +8,8 @@ from math import prod
 import islpy as isl
 
 from codegen.instructions import START, Call, Cell, Let, Pointer, Table, Write
-from codegen.integer import Int, Linear, Test
-from codegen.loop_ir import For, Node, below
+from codegen.integer import Int, Linear, Test, compare, connected
+from codegen.loop_ir import For, If, Node, below
 from codegen.program import Instructions
 from microkernels.contract import Side
 from microkernels.ctext import Space, Spaces
@@ -42,6 +42,9 @@ from poly.lowering.vector_call import vector_call
 
 SHORT, FAR = 96, 4 << 20
 """Limits for prefetching results: the most steps of the reduction, and the fewest bytes of the output."""
+
+WHOLE = "whole"
+"""The C variable that tells whether a ragged tile is a box."""
 
 
 def kernel_call(
@@ -88,9 +91,9 @@ def _tile_call(
     nodes = [
         *_pointers(tile, kernel, left, own),
         *([] if own else _ahead(tile, kernel)),
-        _call(tile, kernel, left, right, spaces, Linear() if own else accumulate),
+        _call(tile, kernel, left, right, spaces, _in_place(tile) if own else accumulate),
         *(scattered(node, kernel, isa, output, run, accumulate) if run is not None else []),
-        *([ragged(tile, kernel, isa, *tile.row_columns, accumulate)] if tile.row_columns else []),
+        *([_cut(tile, ragged(tile, kernel, isa, *tile.row_columns, accumulate))] if tile.row_columns else []),
     ]
     return RoutineCall(
         instances.name,
@@ -102,6 +105,19 @@ def _tile_call(
         columns=tile.extents(node.columns),
         spaces=spaces,
     )
+
+
+def _in_place(tile: KernelTile) -> Int | Test:
+    """Whether the call of a tile with memory on the stack adds to results, which are those in place."""
+    accumulate, whole = tile.accumulate, Linear.name(WHOLE)
+    if tile.in_place is None or accumulate == Linear():
+        return Linear()
+    return whole if isinstance(accumulate, Linear) else connected("&&", [compare(whole, "!=", Linear()), accumulate])
+
+
+def _cut(tile: KernelTile, stored: Node) -> Node:
+    """What stores the rows of a tile on the stack, where it is not whole."""
+    return stored if tile.in_place is None else If(compare(Linear.name(WHOLE), "==", Linear()), stored)
 
 
 def _space(panel: Panel | None) -> Space:
@@ -150,10 +166,11 @@ def _pointers(tile: KernelTile, kernel: OuterProduct, panel: Panel | None, has_o
     from_type = f"{word(kernel.isa, _space(panel))}const {c_type} *"
     to_type = f"{c_type} *" if has_own else f"{word(kernel.isa, 'global')}{c_type} *"
     own = [Table(f"{c_type} ", "tile", count * kernel.columns, aligned=True)] if has_own else []
+    either = _where_whole(tile, kernel, to_type)
     if (panel or left.is_linear(row)) and (has_own or output.is_linear(row)):
         source = (panel.start(), Linear.of(1)) if panel else (tile.start(left), left.stride(row))
         result = (Pointer("tile"), Linear.of(kernel.columns)) if has_own else (tile.start(output), output.stride(row))
-        return [*own, *_rows("a", from_type, *source, count), *_rows("c", to_type, *result, count)]
+        return [*own, *_rows("a", from_type, *source, count), *(either or _rows("c", to_type, *result, count))]
     (left_atoms, left_offset), (output_atoms, output_offset) = (
         moved(op, op.offset, row, "this_row") for op in (left, output)
     )
@@ -164,8 +181,28 @@ def _pointers(tile: KernelTile, kernel: OuterProduct, panel: Panel | None, has_o
     return [
         *own,
         Table(from_type, "row_a", count),
-        Table(to_type, "row_c", count),
-        each_row(below([along(band, "row", "this_row"), *left_atoms, *output_atoms], stores)),
+        *(either or [Table(to_type, "row_c", count)]),
+        each_row(below([along(band, "row", "this_row"), *left_atoms, *output_atoms], stores[: 1 if either else 2])),
+    ]
+
+
+def _where_whole(tile: KernelTile, kernel: OuterProduct, type_: str) -> list[Node]:
+    """Pointers to the output's rows where a ragged tile is whole, else to those of the tile on the stack.
+
+    Nothing if none is whole.
+    """
+    if tile.in_place is None:
+        return []
+    band, number, output = tile.node.rows, Linear.name("row"), tile.output
+    quotients, offset = moved(output, output.offset, band.name if band else "", "this_row")
+    there = below(
+        [along(band, "row", "this_row"), *quotients], [Write(Cell("row_c", number), Pointer(output.array, offset))]
+    )
+    here = Write(Cell("row_c", number), Pointer("tile", number * kernel.columns))
+    return [
+        Let(WHOLE, tile.in_place),
+        Table(type_, "row_c", kernel.rows),
+        If(compare(Linear.name(WHOLE), "!=", Linear()), each_row(there), each_row(here)),
     ]
 
 

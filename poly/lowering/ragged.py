@@ -6,7 +6,8 @@ for i_tile: for j_tile:                           for i_tile: for j_tile:
       for k:                                          store the columns up to i
         C[i, j] += A[i, k] * B[k, j]
 
-The kernel reads all rows and columns that have a result anywhere, with all steps of the reduction.
+The kernel reads all rows and columns that have a result anywhere, with all steps of the reduction. Tiles whose box has
+all results are not cut: the kernel writes these in place.
 """
 
 from __future__ import annotations
@@ -88,6 +89,19 @@ def _involved(statement: Statement, node: Micro, function: isl.PwAff) -> tuple[s
 
 def _share(statement: Statement, band: Band, function: isl.PwAff) -> bool:
     return bool(_counted(statement, band.function(statement.name)) & _counted(statement, function))
+
+
+def uncut(statement: Statement, node: Micro, loops: Loops, found: Mapping[str, Instances]) -> isl.Set:
+    """The ragged tiles in which every row has all columns; `found` has what the rows and columns range over."""
+    assert node.rows is not None and node.columns is not None, "a ragged tile has rows and columns"
+    tiles = Instances("tile", statement.domain, loops)
+    sides = [(found[band.name], band.function(statement.name)) for band in (node.rows, node.columns)]
+    box = isl.Map.from_domain(tiles.domain)
+    for ranging, function in sides:
+        within = tiles.groups.reverse().apply_range(ranging.groups)
+        box = box.flat_range_product(within.apply_range(ranging.box([function])))
+    cut = box.subtract(tiles.values([function for _, function in sides])).domain()
+    return tiles.domain.subtract(cut).coalesce().gist(tiles.domain).coalesce()
 
 
 def ranges(statement: Statement, node: Micro, loops: Loops, copied: Mapping[Side, int]) -> dict[str, Instances]:

@@ -14,6 +14,7 @@ from codegen.integer import Int, Linear, Test, compare, connected, maximum, mini
 from microkernels.contract import Side
 from microkernels.dtypes import DType
 from microkernels.kernel import OuterProduct
+from microkernels.opencl_isa import DeviceISA
 from poly.analysis.contraction import Contraction
 from poly.errors import ScheduleError
 from poly.ir.coordinates import solve
@@ -34,8 +35,8 @@ from poly.lowering.calls import (
     operand,
     quotients,
 )
-from poly.lowering.ctext import constants, value
-from poly.lowering.ragged import each_row_of, is_ragged, is_whole, ranges
+from poly.lowering.ctext import constants, test, value
+from poly.lowering.ragged import each_row_of, is_ragged, is_whole, ranges, uncut
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,14 @@ class KernelTile:
         first = maximum(begin, value(row.low(columns), names))
         end = minimum(begin + Linear.name("tile_columns"), value(row.high(columns), names) + 1)
         return first, end - Linear.name("from")
+
+    @cached_property
+    def in_place(self) -> Test | None:
+        """Where the results of a ragged tile are a box, which a call writes in place; None if nowhere."""
+        if not self.ragged or isinstance(self.node.kernel.isa, DeviceISA):  # pointers there have one address space
+            return None
+        boxes = uncut(self.statement, self.node, self.instances.loops, self.ranges)
+        return None if boxes.is_empty() else test(boxes, self.instances.names)
 
     def start(self, op: Operand) -> Pointer:
         """Where an operand begins; loops that begin at the same number in all tiles are that number.

@@ -13,37 +13,34 @@ An update belongs to the block of its k, any other statement to the block of one
 keep all dependences. The updates of elements that are finished in a later block leave the block's own loops: nothing
 in the block needs them. Where they are a triangle, the squares along its diagonal stay loops. Large matrices have
 blocks of blocks: the updates of what is finished in a later block of blocks run behind the whole, as a deeper product.
-What is summed in a local between a load and a store of the element is summed in the element.
+In a block, rows may run side by side. What is summed in a local between a load and a store of the element is summed in
+the element.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from itertools import product
+from dataclasses import dataclass, replace
 from math import ceil
-
-import islpy as isl
 
 from microkernels.catalogue import tiles
 from microkernels.isa import ISA
 from microkernels.kernel import OuterProduct
 from microkernels.product import MULTIPLY_ADD
 from poly.analysis.contraction import Contraction, formed
-from poly.analysis.dependences import dependences
 from poly.autoschedule.rules.attempt import attempt
 from poly.autoschedule.rules.contiguous import contiguous
 from poly.autoschedule.rules.form import Form, usual_parts
 from poly.autoschedule.rules.lanes import vectorized
+from poly.autoschedule.rules.pivots import counting, side_by_side
 from poly.autoschedule.rules.sharing import parallelized
 from poly.errors import ScheduleError
 from poly.ir.budget import TooCostly, limited
-from poly.ir.edits import find_loop, fresh
+from poly.ir.edits import fresh
 from poly.ir.instances import coordinates
 from poly.ir.nest import Array, Nest, Statement
 from poly.ir.paths import paths
-from poly.ir.strides import strided_cost
 from poly.ir.tree import Band, Node, Sequence, statements
 from poly.model.core import Target
 from poly.model.price import arithmetic
@@ -61,8 +58,8 @@ TOGETHER = 8
 LARGE = 768
 """The least number of columns for which the trailing matrix leaves the caches, so that blocks of blocks pay off."""
 
-MOST = 64
-"""Ways to divide the statements into blocks that are tried."""
+SIDE_BY_SIDE = 16
+"""Rows that run side by side: enough to wait for no division, and few, so that all lie in the nearest cache."""
 
 GAIN = 1.3
 """How much longer the computation of plain loops must be expected to take, since the model is no more exact."""
@@ -81,27 +78,31 @@ class Elimination:
 
 @dataclass(frozen=True)
 class Blocks:
-    """The columns per block, the microkernel of the trailing updates, and the columns per block of blocks (0: none)."""
+    """The sizes of blocks.
+
+    These are the columns per block, the microkernel of the trailing updates, the columns per block of blocks (0: none),
+    and the rows that run side by side in a block (0: one by one).
+    """
 
     depth: int
     kernel: OuterProduct
     around: int = 0
+    rows: int = 0
 
 
 def usual_factorisation(nest: Nest, target: Target, loops: Form) -> Form | None:
-    """The blocked factorisation, parallel if there are several threads.
+    """The blocked factorisation, parallel if there are several threads, with rows side by side if the model likes that.
 
     None if there is none, or if `loops` are expected to compute about as fast.
     """
-    made = None
+    made: list[Schedule] = []
     with suppress(TooCostly), limited(AFFORDABLE):
-        made = factorised(nest, target.isa)
-    if made is None:
+        made.extend(_ways(nest, target.isa))
+    finished = [vectorized(parallelized(one, target.threads) if target.threads > 1 else one) for one in made]
+    best = min(finished, key=lambda one: _computation(one, target), default=None)
+    if best is None or _computation(best, target) * GAIN > _computation(loops.tried, target):
         return None
-    finished = vectorized(parallelized(made, target.threads) if target.threads > 1 else made)
-    if _computation(finished, target) * GAIN > _computation(loops.tried, target):
-        return None
-    return Form.fixed((("factorisation", "by blocks"),), finished)
+    return Form.fixed((("factorisation", "by blocks"),), best)
 
 
 def _computation(made: Schedule, target: Target) -> float:
@@ -111,6 +112,20 @@ def _computation(made: Schedule, target: Target) -> float:
 
 def factorised(nest: Nest, isa: ISA, blocks: Blocks | None = None) -> Schedule | None:
     """The schedule of the first factorisation with a microkernel for its trailing updates; None if there is none."""
+    found = _first(nest, isa, blocks)
+    return None if found is None else _inside(found)
+
+
+def _ways(nest: Nest, isa: ISA) -> Iterator[Schedule]:
+    """The same with rows in a block one by one, and side by side."""
+    found = _first(nest, isa)
+    if found is not None:
+        yield _inside(found)
+        yield _inside(replace(found, rows=SIDE_BY_SIDE))
+
+
+def _first(nest: Nest, isa: ISA, blocks: Blocks | None = None) -> _Blocked | None:
+    """The first factorisation with a microkernel for its trailing updates; None if there is none."""
     base = _accumulated(nest)
     for found in eliminations(base.nest):
         updated = nest.array(found.updates[0].output.array)
@@ -161,28 +176,21 @@ def _update(nest: Nest, statement: Statement) -> Contraction | None:
 def _counts(nest: Nest, part: Node, updates: Mapping[str, Contraction]) -> dict[str, str] | None:
     """The iterator that counts the blocks of each statement, such that none needs a later block; None if none does."""
     names = statements(part)
-    choices = [updates[name].reduce if name in updates else nest.statement(name).iterators for name in names]
-    for number, chosen in enumerate(product(*choices)):
-        if number == MOST:
-            return None
-        counts = dict(zip(names, chosen, strict=True))
-        if _in_order(nest, counts):
-            return counts
-    return None
+    choices = {name: updates[name].reduce if name in updates else nest.statement(name).iterators for name in names}
+    return next(counting(nest, choices), None)
 
 
-def _in_order(nest: Nest, counts: Mapping[str, str]) -> bool:
-    """Whether each dependence goes to the same or a later value of the counting iterators."""
+@dataclass(frozen=True)
+class _Blocked:
+    """A schedule with microkernels for the trailing updates, whose innermost loop over blocks is `loop`."""
 
-    def counted(name: str) -> isl.PwAff:
-        statement = nest.statement(name)
-        return coordinates(statement.domain, statement.iterators)[counts[name]]
-
-    binding = (d for d in dependences(nest).binding if d.source in counts and d.sink in counts)
-    return all(d.relation.intersect(counted(d.source).gt_map(counted(d.sink))).is_empty() for d in binding)
+    made: Schedule
+    found: Elimination
+    loop: str
+    rows: int
 
 
-def _blocked(made: Schedule, found: Elimination, blocks: Blocks) -> Schedule | None:
+def _blocked(made: Schedule, found: Elimination, blocks: Blocks) -> _Blocked | None:
     """The blocked loops; None if no trailing update becomes a microkernel."""
     loop: str | None = None
     trailing: list[str] = []
@@ -193,12 +201,17 @@ def _blocked(made: Schedule, found: Elimination, blocks: Blocks) -> Schedule | N
         made, loop = level.made, level.loop
         trailing.extend(level.trailing)
     assert loop is not None, "there is one level at least"
-    for update in found.updates:
-        made = _by_pivots(made, update, loop) or made
-    made = contiguous(made)
     for name in trailing:
         made = _in_tiles(made, name, blocks.kernel) or made
-    return made if any(isinstance(step, Tensorize) for step in made.steps) else None
+    has_kernel = any(isinstance(step, Tensorize) for step in made.steps)
+    return _Blocked(made, found, loop, blocks.rows) if has_kernel else None
+
+
+def _inside(blocked: _Blocked) -> Schedule:
+    """The schedule with loops in the order that suits what is left to a block."""
+    made = blocked.made
+    beside = side_by_side(made, blocked.found.updates, blocked.loop, blocked.rows) if blocked.rows else None
+    return contiguous(beside or made)
 
 
 @dataclass(frozen=True)
@@ -244,35 +257,6 @@ def _parted(made: Schedule, statement: str, condition: str, into: str) -> Schedu
         return made.apply([Part(statement, where=Formula(condition), into=into)])
     except ScheduleError:
         return None
-
-
-def _by_pivots(made: Schedule, update: Contraction, loop: str) -> Schedule | None:
-    """The schedule with the pivots of a block's updates outside the contiguous loop; None if not needed, or illegal.
-
-    The loop over pivots is new, since statements beside the update have none.
-    """
-    statement, around = made.nest.statement(update.statement), _loops(made, update.statement)
-    costs = {name: strided_cost(made.nest, statement, name) for name in statement.iterators}
-    best = min(costs, key=lambda name: costs[name])
-    if costs[best] >= costs[update.reduce[0]] or best not in around[around.index(loop) + 2 : -1]:
-        return None
-    names = statements(find_loop(made.tree, best))
-    if len(names) < 2:
-        return None
-    pivot, outer, innermost = fresh(made.tree, "pivot"), around[around.index(best) - 1], around[-1]
-    for chosen in product(*(_pivots(made.nest.statement(name), update) for name in names)):
-        values = tuple(zip(names, chosen, strict=True))
-        apart = attempt(made, [Enclose(pivot, values, outer), Distribute(best), Order((innermost, best))])
-        if apart is not None:
-            return apart
-    return None
-
-
-def _pivots(statement: Statement, update: Contraction) -> list[Formula]:
-    """Formulas for the pivot of a statement: the reduction of an update, else an iterator or the one before."""
-    if statement.name == update.statement:
-        return [Formula(update.reduce[0])]
-    return [Formula(text) for name in statement.iterators for text in (name, f"{name} - 1")]
 
 
 def _in_tiles(made: Schedule, name: str, kernel: OuterProduct) -> Schedule | None:

@@ -9,7 +9,7 @@ from poly.autoschedule.rules.attempt import attempt
 from poly.autoschedule.rules.contiguous import contiguous
 from poly.autoschedule.rules.form import Form
 from poly.autoschedule.rules.fusion import fused
-from poly.autoschedule.rules.right_looking import right_looking
+from poly.autoschedule.rules.pivots import right_looking
 from poly.autoschedule.rules.shapes import Chain, heaviest
 from poly.autoschedule.rules.substitution import substituted
 from poly.ir.nest import Nest

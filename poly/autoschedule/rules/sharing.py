@@ -22,7 +22,7 @@ from poly.autoschedule.rules.shapes import INNER_GUESS, heaviest, parts
 from poly.ir.nest import Nest
 from poly.ir.paths import paths
 from poly.ir.strides import extent, moved_iterator
-from poly.ir.tree import Band, Micro, Node, Sequence, bands, has_kernel, statements, walk
+from poly.ir.tree import Band, Copy, Micro, Node, Sequence, bands, has_kernel, statements, walk
 from poly.lowering.calls import inner_bands
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Parallel
@@ -89,6 +89,8 @@ def _parallelized(schedule: Schedule, node: Node, guess: int, threads: int) -> S
         for child in node.children:
             schedule = _parallelized(schedule, child, guess, threads)
         return schedule
+    if isinstance(node, Copy):
+        return _parallelized(schedule, node.body, guess, threads)
     if not isinstance(node, Band):
         return schedule
     shared = _shared(schedule, node, guess, threads)

@@ -23,7 +23,7 @@ SOLVE = """def solve(U: '{t}[{n}, {n}]', x: '{t}[{n}]'):
             x[j] -= U[k, j] * x[k]
         x[j] = x[j] / U[j, j]
 """
-AHEAD = "_done"
+AHEAD = "pivot"
 
 
 def triangle(n: int, dtype: str) -> np.ndarray:
