@@ -27,11 +27,11 @@ INLINE void all_registers_T(void) {} /* see AVX2 */
 
 INLINE T total_T(vec_T x)
 {
-    T total = x[0];
+    lane_of_T total = x[0];
     UNROLL
     for (int l = 1; l < LANES_T; l++)
         total += x[l];
-    return total;
+    return (T)total;
 }
 
 /* The upper half of a vector. */

@@ -11,7 +11,8 @@ loops are interchanged for contiguous accesses, fused, parallelised, tiled over 
 that applies, at its usual values. Each transformation is a step of a schedule and is checked.
 
 Where it isn't plain that a rule pays off, the model weighs what it makes against the loops without it: microkernels,
-jammed loops, sums that look ahead, recurrences side by side or in sections, and threads that start again and again.
+jammed loops, sums that look ahead or run in blocks, locals that are computed again, recurrences side by side or in
+sections, and threads that start again and again.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from functools import partial
 from typing import NamedTuple
 
 from microkernels.opencl_isa import DeviceISA, is_gpu
+from poly.autoschedule.rules.blocked_sums import blocked_sums
 from poly.autoschedule.rules.blocks import lines
 from poly.autoschedule.rules.factorisations import usual_factorisation
 from poly.autoschedule.rules.form import Form, usual_parts
@@ -159,12 +161,20 @@ def usual_loops(nest: Nest, target: Target) -> Form:
 
 
 def _orders(nest: Nest, target: Target) -> tuple[Form, ...]:
-    """The orders of a nest's loops to weigh: the usual ones, and of strided loops the one that the model likes best."""
-    usual = usual_orders(nest)
+    """The orders of a nest's loops to weigh: the usual ones, and of strided loops the one that the model likes best.
+
+    Sums over all results before may also be added in blocks.
+    """
+    usual = (*usual_orders(nest), *_sums_in_blocks(nest, target))
     with suppress(TooCostly), limited(AFFORDABLE, reserve=RESERVE):
         best = _cheapest((usual[0], *permuted(usual[0])), target) if is_strided(usual[0]) else usual[0]
         return usual if best is usual[0] else (*usual, best)
     return usual
+
+
+def _sums_in_blocks(nest: Nest, target: Target) -> tuple[Form, ...]:
+    made = None if isinstance(target.isa, DeviceISA) else blocked_sums(schedule(nest), target.isa)
+    return () if made is None else (Form.fixed((("sums", "in blocks"),), made),)
 
 
 def _ordered(order: Form, target: Target) -> Form:
