@@ -27,7 +27,7 @@ from codegen.style import Line
 MANY = 8
 """The least number of vectors in a loop that writes and begins so: iterations before take as long as a few of them."""
 
-FAR = 2048
+FAR = 1536
 """The least bytes that a loop reads which only reads and begins so: for each line of fewer, half a cycle is no gain."""
 
 NEAR = (1, 2)

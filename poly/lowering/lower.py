@@ -29,6 +29,7 @@ from poly.lowering.arguments import buffer
 from poly.lowering.box_copy import with_boxes
 from poly.lowering.calls import RoutineCall
 from poly.lowering.expand import Expansion, expand
+from poly.lowering.late_terms import with_late_terms
 from poly.lowering.mapping.items import with_items
 from poly.lowering.quotients import with_quotients
 from poly.lowering.scan import scan
@@ -86,7 +87,7 @@ def _guarded(nest: Nest, tree: Node, isa: ISA) -> Program:
 def _lowered(
     nest: Nest, tree: Node, isa: ISA, conditions: Conditions, expanded: bool, ahead: str | None = None
 ) -> Program:
-    nest, tree = with_quotients(nest, tree)
+    nest, tree = with_quotients(with_late_terms(nest), tree)
     shared = tree if isinstance(isa, DeviceISA) else _shared_once(nest, tree, ())
     copied = with_boxes(nest, _without_idle(nest, shared), isa)
     boxed = with_items(copied, isa)
