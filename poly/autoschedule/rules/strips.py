@@ -52,7 +52,7 @@ def _cut(made: Schedule, outer: Band, inner: Band, cache: int) -> Schedule | Non
     """The schedule with the inner loop in strips; None if that is illegal, or no use."""
     nest, inside = made.nest, statements(inner)
     steps, strips = _moved(made, outer, statements(outer)), _moved(made, inner, inside)
-    if steps is None or strips is None or nest.sizes:
+    if steps is None or strips is None or nest.sizes or any(nest.statement(name).domain.is_empty() for name in inside):
         return None
     size = _size(nest, steps, strips, cache)
     counts = next(counting(nest, {name: (one,) for name, one in (steps | strips).items()}), None) if size else None
