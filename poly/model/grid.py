@@ -22,7 +22,7 @@ from poly.analysis.roles import Axis
 from poly.machine.tiles import ROWS
 from poly.model.choice import Choice, call_steps, is_scattered, panel_steps, reduction, shared_role, tile_shape
 from poly.model.contraction import ContractionView, Model
-from poly.model.core import Target
+from poly.model.core import FULL, Target
 
 Value = int | None
 Values = Mapping[str, Value]
@@ -61,6 +61,10 @@ class TileStructure:
             ("right", right),
             ("parallel", self.parallel or "none"),
         )
+
+
+NEARLY = 1.05
+"""How much longer a choice whose copies fit in the second level may be expected to take: the times are no more exact."""
 
 
 @dataclass(frozen=True)
@@ -147,17 +151,20 @@ class Grid:
     def best(self, model: Model) -> tuple[TileStructure, Values]:
         """The point that the model expects to be fastest, the first of equals.
 
-        Most points are not priced, since their arithmetic alone takes longer than the best.
+        It is one that takes hardly longer if its copies fit in the second level, and those of the fastest do not. Most
+        points are not priced, since their arithmetic alone takes longer than the best.
         """
         points = list(self.points())
         choices = [self.choice(*point) for point in points]
         least = [model.least(choice) for choice in choices]
-        best, first = inf, 0
+        priced = dict[int, float]()
         for at in sorted(range(len(points)), key=least.__getitem__):
-            if least[at] > best:
+            if least[at] > min(priced.values(), default=inf):
                 break
-            best, first = min((best, first), (model.predict(choices[at]).seconds, at))
-        return points[first]
+            priced[at] = model.predict(choices[at]).seconds
+        near = sorted((seconds, at) for at, seconds in priced.items() if seconds <= NEARLY * min(priced.values()))
+        within = (at for _, at in near if self._copied(choices[at]) <= self.target.caches.l2 * FULL)
+        return points[next(within, near[0][1])]
 
     def _copied(self, choice: Choice) -> int:
         """Bytes of all copies that exist at one time; private copies count for each thread."""
