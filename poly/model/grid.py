@@ -22,7 +22,7 @@ from poly.analysis.roles import Axis
 from poly.machine.tiles import ROWS
 from poly.model.choice import Choice, call_steps, is_scattered, panel_steps, reduction, shared_role, tile_shape
 from poly.model.contraction import ContractionView, Model
-from poly.model.core import FULL, Target
+from poly.model.core import Target
 
 Value = int | None
 Values = Mapping[str, Value]
@@ -64,7 +64,7 @@ class TileStructure:
 
 
 NEARLY = 1.05
-"""How much longer a choice whose copies fit in the second level may be expected to take: the times are no more exact."""
+"""How much longer a choice whose copies fit in the second level may be expected to take: times are no more exact."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ class Grid:
                 break
             priced[at] = model.predict(choices[at]).seconds
         near = sorted((seconds, at) for at, seconds in priced.items() if seconds <= NEARLY * min(priced.values()))
-        within = (at for _, at in near if self._copied(choices[at]) <= self.target.caches.l2 * FULL)
+        within = (at for _, at in near if self._copied(choices[at]) <= self.target.caches.l2)
         return points[next(within, near[0][1])]
 
     def _copied(self, choice: Choice) -> int:
