@@ -78,6 +78,8 @@ INLINE void gemm_tile_T(int64_t rows, int64_t vectors, int partial, int64_t last
         HEADED     sum[i][v] += load_T(b - b0 + v * LANES_T);
     }
 
+    unknown_T(&K);
+    unknown_T(&a0);
     for (int64_t k2 = 0; k2 < K2; k2++) {
         for (int64_t k1 = 0; k1 < K1; k1++) {
             int64_t ak = k2 * a2 + k1 * a1;
