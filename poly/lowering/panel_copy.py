@@ -130,11 +130,16 @@ def panel_copy(
 
 
 def _shared(one: Workspace, other: Workspace) -> Workspace | None:
-    """The first workspace with room for what the second one holds, too; None if their memory is not of one kind."""
-    if (one.dtype, one.private, one.space) != (other.dtype, other.private, other.space):
+    """The first workspace with room for what the second one holds, too.
+
+    None if their memory is not of one kind, or it is not known which is larger.
+    """
+    kinds = ((each.dtype, each.private, each.space) for each in (one, other))
+    known = all(each.count.number is not None for each in (one, other))
+    if len(set(kinds)) > 1 or not (known or one.count == other.count):
         return None
     holds = one.holds if one.holds == other.holds else f"{one.holds}, then {other.holds}"
-    return replace(one, count=maximum(one.count, other.count), holds=holds)
+    return replace(one, count=maximum(one.count, other.count) if known else one.count, holds=holds)
 
 
 def holds_all_steps(nest: Nest, node: Copy, micro: Micro, outer: Loops, between: tuple[Band, ...]) -> bool:
