@@ -55,8 +55,10 @@ INLINE void gemm_tile_T(int64_t rows, int64_t vectors, int partial, int64_t last
     const tail_T tail = tail_of_T(last);
     const int64_t depth = K2 * K1 * K;
     const int start_from_c = accumulate && __builtin_constant_p(alpha == 1 && depth <= SHORT_DEPTH_T) && alpha == 1 && depth <= SHORT_DEPTH_T;
-    /* Hardware follows the rows of B in place only in part, panels well. Few steps are better spent on the neighbour's rows. */
-    const int64_t ahead = b0 == vectors * LANES_T ? 0 : depth <= SHORT_DEPTH_T ? vectors * LANES_T : STEPS_AHEAD_T * b0;
+    /* Hardware follows the rows of B in place only in part, panels well. Few steps are better spent on the neighbour's rows,
+       which the last columns don't have. */
+    const int64_t next = partial ? 0 : vectors * LANES_T;
+    const int64_t ahead = b0 == vectors * LANES_T ? 0 : depth <= SHORT_DEPTH_T ? next : STEPS_AHEAD_T * b0;
     /* Neighbours in A that are rows of the tile share a line, of which hardware cannot know where the next one lies. */
     const int are_beside = a[rows - 1] - a[0] < LINE_T && a0 > FAR_T;
     const int64_t left_ahead = __builtin_constant_p(are_beside) && are_beside ? STEPS_AHEAD_T * a0 : 0;

@@ -209,7 +209,7 @@ def _orders(nest: Nest, target: Target) -> tuple[Form, ...]:
 
     Sums over all results before may also be added in blocks.
     """
-    usual = (*usual_orders(nest), *_sums_in_blocks(nest, target))
+    usual = (*usual_orders(nest, target.caches.l2), *_sums_in_blocks(nest, target))
     with suppress(TooCostly), limited(AFFORDABLE, reserve=RESERVE):
         best = _cheapest((usual[0], *permuted(usual[0])), target) if is_strided(usual[0]) else usual[0]
         return usual if best is usual[0] else (*usual, best)

@@ -24,6 +24,7 @@ from elementary_fit import (
     exp_error,
     exponent_coefficients,
     exponent_error,
+    float_quarters,
     halves,
     ln2_parts,
     log_coefficients,
@@ -74,7 +75,7 @@ RANGES = {
     **{(name, "f32"): (-89.4, 89.4) for name in ("sinh", "cosh")},
     **{(name, "f64"): (-710.4, 710.4) for name in ("sinh", "cosh")},
     ("tanh", "f32"): (-11, 11),
-    **{(name, kind): (-0.999 * FAR, 0.999 * FAR) for name in PERIODIC for kind in ("f32", "f64")},
+    **{(name, kind.name): (-0.999 * FAR[kind], 0.999 * FAR[kind]) for name in PERIODIC for kind in (f32, f64)},
 }
 
 
@@ -246,7 +247,7 @@ def test_far_numbers(dtype: DType, isa: ISA, compiler: Toolchain, monkeypatch: p
     top = np.log(np.finfo(dtype.numpy_name).max)
     x = rng.uniform(-100, 100, 5 * CHUNK + 7)
     x[CHUNK : 2 * CHUNK] = rng.choice([-1, 1], CHUNK) * np.exp(rng.uniform(5, top, CHUNK))
-    x[[2 * CHUNK + 1, 4 * CHUNK - 1, -1]] = np.nan, np.inf, FAR
+    x[[2 * CHUNK + 1, 4 * CHUNK - 1, -1]] = np.nan, np.inf, FAR[dtype]
     x = x.astype(dtype.numpy_name)
     found = results(x, dtype, isa, compiler, monkeypatch)
     for name in PERIODIC:
@@ -442,6 +443,7 @@ def test_constants_are_what_the_text_says(constants: Constants) -> None:
     assert constants.exp == exp_coefficients(len(constants.exp))
     assert constants.ln2 == ln2_parts(constants.mantissa, {f32: 9, f64: 11}[constants.dtype])
     assert quarters() == trigonometry.QUARTERS
+    assert float_quarters() == trigonometry.FLOAT_QUARTERS
     sine, cosine = trigonometry.SINE[constants.dtype], trigonometry.COSINE[constants.dtype]
     assert periodic_coefficients(sine_quotient, len(sine)) == sine
     assert periodic_coefficients(cosine_quotient, len(cosine)) == cosine
