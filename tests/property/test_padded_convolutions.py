@@ -147,7 +147,7 @@ def test_what_lies_outside_takes_no_part(first: bool) -> None:
 @pytest.mark.parametrize("target", ["c", "c:avx2"])
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize(
-    "layer", [Layer(2, 19, 65, 5, 7, 1, 2, 1, 0, first=True), Layer(1, 9, 34, 7, 7, 1, 1, 1, 0, True)]
+    "layer", [Layer(2, 19, 65, 5, 7, 1, 2, 1, 0, first=True), Layer(1, 70, 34, 5, 5, 1, 1, 1, 0, first=True)]
 )
 def test_results_of_few_pixels_have_lanes_along_channels(layer: Layer, packed: bool, target: str) -> None:
     nest = poly.parse(layer.text)
@@ -158,7 +158,7 @@ def test_results_of_few_pixels_have_lanes_along_channels(layer: Layer, packed: b
 
 def test_weights_packed_before_allow_for_another_choice() -> None:
     """Copies of many weights for few pixels do not pay off in each call."""
-    layer = Layer(1, 64, 512, 7, 7, 1, 1, 1, 0, first=True)
+    layer = Layer(1, 512, 256, 7, 7, 1, 1, 1, 0, first=True)
     kernel = poly.compile(poly.parse(layer.text), threads=1)
     packed = kernel.prepack("W", layer.arrays()[1])
     assert "p_q" in str(kernel.schedule)
