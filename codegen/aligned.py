@@ -85,14 +85,14 @@ def cut(loop: For, program: Program, printer: StatementPrinter, taken: frozenset
     found, bytes = start(loop.body, program, loop.variable), program.isa.vector_bytes
     if found is None or loop.end is None or loop.step != 1 or bytes <= SHORT or calls(loop.body, program):
         return None
-    trips, place = (loop.end - loop.start).number, found.element
-    if trips is not None and trips < found.few:
+    most, place = loop.most_span, found.element
+    if most is not None and most < found.few:
         return None
     first = fresh(f"{loop.variable}_whole", taken | {loop.variable})
     begin = Element(place.array, tuple(index.substitute({loop.variable: loop.start}) for index in place.indices))
     lacking = f"(int64_t)(({bytes} - (uintptr_t)&{printer.element(begin)} % {bytes}) % {bytes} / {found.bytes})"
     text = f"{primary(loop.start)} + {lacking}" if loop.start != Linear() else lacking
-    if trips is None:
+    if loop.span is None:
         text = f"({Compare(loop.end - loop.start, '<', Linear.of(found.few))}) ? {loop.start} : {text}"
     line = Line(f"const int64_t {first} = {text};", printer.element_names(begin) | loop.end.names | loop.start.names)
     before = For(loop.variable, loop.start, Compare(Linear.name(loop.variable), "<", Linear.name(first)), 1, loop.body)

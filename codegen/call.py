@@ -34,7 +34,7 @@ from codegen.names import function_name
 from codegen.numpy_types import numpy_type
 from codegen.program import Buffer
 from codegen.signature import Signature
-from codegen.turning import Turn, View, turning
+from codegen.turning import ArrayView, Turn, turning
 
 Caller = Callable[..., None]
 InPlace = Callable[[str, str], "Caller | str"]
@@ -173,20 +173,20 @@ def _is_contiguous(value: Any) -> bool:
     return not tensors.is_known(value) or bool(value.is_contiguous())
 
 
-Turning = tuple[View | None, ...]
+Turning = tuple[ArrayView | None, ...]
 """For each argument, the view that is passed in place of it; None if it is passed as it is."""
 
 TURNED = 16
 """The most kernels for turned arrays that a caller remembers; at the next one it forgets them all."""
 
 
-def _turning(value: Any) -> View | None:
+def _turning(value: Any) -> ArrayView | None:
     if type(value) is np.ndarray:
         return turning(value.shape, value.strides, value.itemsize)
     return turning(tuple(value.shape), tuple(value.stride()), 1) if tensors.is_known(value) else None
 
 
-def _turned(value: Any, view: View | None) -> Any:
+def _turned(value: Any, view: ArrayView | None) -> Any:
     if view is None:
         return value
     return view.of_array(value) if type(value) is np.ndarray else view.of_tensor(value)

@@ -41,12 +41,8 @@ WORTH = 4
 
 def divisors(loop: For, program: Program) -> tuple[Element, ...]:
     """The elements by which a vector loop divides, and which stay the same in it."""
-    trips = None if loop.end is None else (loop.end - loop.start).number
-    if (
-        not program.fused
-        or FUSES not in program.isa.flags
-        or (trips is not None and trips < WORTH * program.isa.lanes(f32))
-    ):
+    least, most = WORTH * program.isa.lanes(f32), loop.most_span
+    if not program.fused or FUSES not in program.isa.flags or (most is not None and most < least):
         return ()
     found: dict[Element, None] = {}
     dtypes = {buffer.name: buffer.dtype for buffer in program.buffers}

@@ -34,7 +34,7 @@ NAMES = (
 def functions(isa: ISA = PORTABLE) -> dict[str, str]:
     """The C functions by name, each after those that it calls; on an instruction set, those that are fast there."""
     made = {f"{name}_{k.name}": make(k) for k in CONSTANTS for name, make in MAKERS.items()}
-    return {**made, **powers.functions(isa), **trigonometry.functions()}
+    return {**made, **powers.functions(isa), **trigonometry.functions(isa)}
 
 
 def _bits_of(k: Constants) -> str:

@@ -572,7 +572,7 @@ SUM, PRODUCT, PRIMARY = 1, 2, 3
 class Language:
     """A printer of expressions and conditions, with the syntax of C or Python.
 
-    `calls` maps operations to functions of two arguments.
+    `calls` maps operations to functions of two arguments, or of any number if the language is `variadic`.
     """
 
     calls: Mapping[str, str]
@@ -582,6 +582,7 @@ class Language:
     """The text of a name."""
     lookup: str = ""
     """What is before an element that is looked up."""
+    variadic: bool = False
 
     def integer(self, value: Int) -> str:
         """The text of an expression."""
@@ -635,8 +636,10 @@ class Language:
         if isinstance(atom, Lookup):
             return f"{self.lookup}{atom.array}[{', '.join(map(self.integer, atom.indices))}]", PRIMARY
         if atom.name in self.calls:
-            call = self.calls[atom.name]
-            return reduce(lambda a, b: f"{call}({a}, {b})", map(self.integer, atom.args)), PRIMARY
+            call, args = self.calls[atom.name], map(self.integer, atom.args)
+            if self.variadic:
+                return f"{call}({', '.join(args)})", PRIMARY
+            return reduce(lambda a, b: f"{call}({a}, {b})", args), PRIMARY
         return self.symbols[atom.name].join(map(self.primary, atom.args)), PRODUCT
 
 
@@ -650,6 +653,7 @@ PYTHON = Language(
     {"min": "min", "max": "max"},
     {"*": "*", "/": " // ", "floordiv": " // ", "%": " % ", "&&": " and ", "||": " or "},
     lambda test, then, other: f"{then} if {test} else {other}",
+    variadic=True,
 )
 
 

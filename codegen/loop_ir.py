@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from codegen.instructions import START, Instruction, Let, instruction_names, replaced_in, with_values
-from codegen.integer import Compare, Int, Linear, Test, names_of, replaced
+from codegen.integer import Compare, Int, Linear, Op, Test, names_of, replaced
 from codegen.names import fresh
 
 
@@ -59,6 +59,20 @@ class For:
         if not isinstance(test, Compare) or test.symbol not in ("<", "<=") or test.left != Linear.name(self.variable):
             return None
         return test.right + (test.symbol == "<=")
+
+    @property
+    def span(self) -> int | None:
+        """How far the end is from the start; None if that is not known."""
+        return None if self.end is None else (self.end - self.start).number
+
+    @property
+    def most_span(self) -> int | None:
+        """How far it is at most: 64 of a loop from `64*t` to `min(N, 64*t + 64)`; None if that is not known."""
+        if self.end is None:
+            return None
+        atom = self.end.atom
+        ends = atom.args if isinstance(atom, Op) and atom.name == "min" else (self.end,)
+        return min((n for end in ends if (n := (end - self.start).number) is not None), default=None)
 
     @property
     def entered(self) -> Test:

@@ -80,7 +80,7 @@ def jammed(loop: For, program: Program, known: Ranges) -> JammedLoop | None:
     if len(sizes) > 1 or min(sizes) < MASKED_SIZE or any(dtypes[element.array].is_stored for element, _ in found):
         return None
     lanes = min(program.isa.most_lanes, program.isa.vector_bytes // min(sizes))
-    trips = (loop.end - loop.start).number
+    trips = loop.span
     partial = trips is not None and trips % lanes and trips < WHOLE * lanes
     if not partial and not any(one.lows or one.highs for one in instances):
         return None
@@ -201,7 +201,7 @@ class JammedLines:
         """One vector after the other."""
         loop, lanes = self.jam.loop, self.jam.lanes
         held = hoisted(self.jam.shared, self.printer, self.taken)
-        trips = (self.jam.end - loop.start).number
+        trips = self.jam.loop.span
         taken = self.taken.union(held.names.values())
         if trips is not None and trips <= lanes:
             return [*held.lines, style.Braces(self._vector(loop.start, held, taken))]

@@ -19,7 +19,7 @@ import cgen
 
 from codegen import style
 from codegen.expr import Load, accessed, loads
-from codegen.integer import Compare, Int, Linear, Op, minimum
+from codegen.integer import Compare, Int, Linear, minimum
 from codegen.lanes import counted
 from codegen.loop_ir import Block, Comment, For, Node, substituted, written_out
 from codegen.macros import EACH_LANE
@@ -52,7 +52,7 @@ def register_tile(loop: For, program: Program) -> VectorTile | None:
     inner = _only(loop.body)
     if inner is None or inner.step != 1 or not inner.mark.vectorize or inner.end is None:
         return None
-    most = _most(inner.start, inner.end)
+    most = inner.most_span
     outer, own = loop.variable, inner.variable
     if most is None or outer in inner.start.names | inner.end.names:
         return None
@@ -98,17 +98,6 @@ def _only(node: Node) -> For | None:
             return _only(body)
         case Block((one,)):
             return _only(one)
-    return None
-
-
-def _most(start: Int, end: Int) -> int | None:
-    """The most iterations from a start to an end: the constant part of `min(N, start + 64)`."""
-    if (end - start).number is not None:
-        return (end - start).number
-    if len(end.terms) == 1 and not end.constant:
-        (atom, factor), *_ = end.terms
-        if factor == 1 and isinstance(atom, Op) and atom.name == "min":
-            return min((n for one in atom.args if (n := (one - start).number) is not None), default=None)
     return None
 
 

@@ -14,7 +14,7 @@ from collections import defaultdict
 from functools import reduce
 
 from codegen.expr import loads
-from codegen.integer import Int, Linear
+from codegen.integer import Int
 from codegen.loop_ir import For, Node, walk
 from codegen.program import Assign, Program
 from codegen.ranges import Ranges
@@ -53,8 +53,7 @@ def mixes_iterations(body: Node, program: Program, variable: str) -> bool:
 
 def _is_unrolled(loop: For) -> bool:
     """Whether the loop is known to have so few iterations that gcc unrolls it completely."""
-    trips = None if loop.end is None else loop.end - loop.start
-    return isinstance(trips, Linear) and not trips.names and trips.constant <= UNROLLED * loop.step
+    return loop.span is not None and loop.span <= UNROLLED * loop.step
 
 
 def _meet_elsewhere(one: Element, other: Element, variable: str, inner: frozenset[str], ranges: Ranges) -> bool:

@@ -4,9 +4,11 @@
 place, those of near_tan below 1.5.
 They subtract from x the nearest multiple of pi/2 (Cody and Waite, Software Manual for the Elementary Functions, 1980),
 whose first parts have so few bits that their products with the multiple's number are exact. What is left, r, needs two
-numbers in f64, where x may be almost a multiple; f32 is computed in f64 until then. sin r is r + r z s(z) and cos r is
-1 - z/2 + z^2 c(z), with z = r^2 and polynomials s and c that interpolate, with errors of 1.3e-8 and 7.7e-10 (f32), and
-1.9e-17 and 8.9e-19 (f64). The last bits of the multiple's number say which of them it is, and its sign.
+numbers in f64, where x may be almost a multiple. f32 is computed in f64 until then, or where instructions add a product
+without rounding it, in f32: the first part then has all 24 bits, and what it leaves is a multiple of 2^-23. sin r is
+r + r z s(z) and cos r is 1 - z/2 + z^2 c(z), with z = r^2 and polynomials s and c that interpolate, with errors of
+1.3e-8 and 7.7e-10 (f32), and 1.9e-17 and 8.9e-19 (f64). The last bits of the multiple's number say which of them it is,
+and its sign.
 
 Larger numbers need some hundred digits of pi, which no vector should wait for: see `codegen.near`.
 """
@@ -16,11 +18,14 @@ from __future__ import annotations
 from codegen.macros import IN_LANES
 from codegen.polynomials import horner
 from microkernels.dtypes import DType, f32, f64
+from microkernels.isa import ISA
 
-FAR = 1e6
+FAR = {f32: 262144.0, f64: 1e6}
 """Numbers from here on, infinities and NaN are far."""
 QUARTERS = (1.5707963267341256, 6.077100506303966e-11, 2.0222662487959506e-21)
 """pi/2 in three parts, of which the first two have 33 bits."""
+FLOAT_QUARTERS = (1.5707963705062866, -4.371138828673793e-08, -1.7151244994428829e-15)
+"""pi/2 in three parts, of which the first two are floats."""
 SINE = {
     f32: (-0.1666666466231438, 0.008332748270629749, -0.00019587890880412386),
     f64: (
@@ -47,9 +52,11 @@ COSINE = {
 """Those of c."""
 
 
-def functions() -> dict[str, str]:
+def functions(isa: ISA) -> dict[str, str]:
     """The C functions by name."""
     near = {f"near_{name}_{k.name}": _near(name, k) for k in (f32, f64) for name in ("sin", "cos")}
+    if isa.name == "neon" or "-mfma" in isa.flags:
+        near |= {f"near_{name}_f32": _near_by_fma(name) for name in ("sin", "cos")}
     near |= {"near_tan_f32": _near_tan_f32(), "near_tan_f64": _near_tan_f64()}
     return near | {f"far_{k.name}": _far(k) for k in (f32, f64)}
 
@@ -60,7 +67,27 @@ def _polynomials(dtype: DType, end: str) -> list[str]:
 
 def _far(dtype: DType) -> str:
     size, end = ("fabsf", "f") if dtype == f32 else ("fabs", "")
-    return f"static inline int far_{dtype.name}({dtype.c_name} x) {{ return !({size}(x) < {FAR!r}{end}); }}"
+    return f"static inline int far_{dtype.name}({dtype.c_name} x) {{ return !({size}(x) < {FAR[dtype]!r}{end}); }}"
+
+
+def _near_by_fma(name: str) -> str:
+    """In f32, as `_near`, which says what is added to the sum."""
+    is_odd = name == "sin"
+    sign = "    const uint32_t sign = bits_of_f32(x) & 0x80000000u;\n" * is_odd
+    size, added = ("of_bits_f32(bits_of_f32(x) ^ sign)", 4) if is_odd else ("x", 1)
+    r = "size"
+    for part in FLOAT_QUARTERS:
+        r = f"__builtin_fmaf(n, {-part!r}f, {r})"
+    s, c = _polynomials(f32, "f")
+    return f"""{IN_LANES} float near_{name}_f32(float x)
+{{
+{sign}    const float size = {size};
+    const uint32_t sum = bits_of_f32(size * 0.6366197723675814f + 12582912.0f) + {added};
+    const float n = of_bits_f32(sum) - {12582912.0 + added}f, r = {r}, z = r * r;
+    const float sine = r + r * z * ({s}), cosine = 1.0f + z * (z * ({c}) - 0.5f);
+    const uint32_t chosen = bits_of_f32(sum & 1 ? cosine : sine);
+    return of_bits_f32(chosen{" ^ sign" * is_odd} ^ ((sum & 2) << 30));
+}}"""
 
 
 def _near(name: str, dtype: DType) -> str:

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 
-class View(NamedTuple):
+class ArrayView(NamedTuple):
     """What is passed in place of an array: its dimensions in this order, those in `backwards` from their ends.
 
     If its elements are `apart`, a dimension of one element follows. All are numbers of the array's own dimensions.
@@ -38,7 +38,7 @@ class View(NamedTuple):
         return turned.unsqueeze(-1) if self.apart else turned
 
 
-Views: TypeAlias = Mapping[str, View]
+Views: TypeAlias = Mapping[str, ArrayView]
 """For some arrays, what is passed in place of them."""
 
 Turn: TypeAlias = Callable[[Views], Callable[..., None] | None]
@@ -63,7 +63,7 @@ def has_rows(shape: Sequence[int], strides: Sequence[int], size: int) -> bool:
 
 
 @lru_cache(ORDERS)
-def turning(shape: tuple[int, ...], strides: tuple[int, ...], size: int) -> View | None:
+def turning(shape: tuple[int, ...], strides: tuple[int, ...], size: int) -> ArrayView | None:
     """The view of an array that a kernel takes; None if it takes the array itself, or no view of it.
 
     Strides are arguments of the kernel that takes arrays with gaps. Where another order leaves no gaps, they are known.
@@ -75,8 +75,8 @@ def turning(shape: tuple[int, ...], strides: tuple[int, ...], size: int) -> View
     axes = own if rows and not _is_dense([shape[a] for a in ordered], [strides[a] for a in ordered], size) else ordered
     last = axes[-1]
     backwards = tuple(axis for axis in own if strides[axis] < 0)
-    view = View(axes, backwards, apart=shape[last] > 1 and abs(strides[last]) != size)
-    return None if view == View(own) else view
+    view = ArrayView(axes, backwards, apart=shape[last] > 1 and abs(strides[last]) != size)
+    return None if view == ArrayView(own) else view
 
 
 def _is_dense(shape: Sequence[int], strides: Sequence[int], size: int) -> bool:

@@ -130,6 +130,12 @@ def fitting(isa: ISA, dtype: DType, left: DType, right: DType, features: Collect
     return None
 
 
+def with_dots(isa: ISA) -> ISA | None:
+    """An instruction set with the feature for four products of 8 bits; None if no CPU has that."""
+    _, feature = FOURS.get(isa.name, ("", ""))
+    return isa.extended({feature: FLAGS[feature]}) if feature else None
+
+
 def holds(element: DType, own: DType) -> bool:
     """Whether a panel's elements have all values of an array's type."""
     return own == element or (element == i16 and own in (i8, u8))

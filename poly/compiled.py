@@ -131,12 +131,10 @@ def device_program(nest: Nest, isa: ISA, threads: int, basis: Basis) -> DevicePr
 
 def _key(nest: Nest, isa: ISA, threads: int, basis: Basis, custom: Sequence[CustomKernel]) -> str:
     """The cache key: everything that the result of a compilation depends on."""
-    arrays = [(a.name, a.dtype.name, a.kind, str(a.shape), a.strides) for a in nest.arrays]
-    identity = (engine(), nest.name, nest.structure, nest.source, nest.fixed, nest.reassociate, arrays)
     # A record's steps are replayed only to compile it anew; its text identifies the cached result.
     wanted = repr(basis) if basis is None or isinstance(basis, Schedule) else basis.schedule
     model = _text(here(isa, threads)) if basis is None else None
-    return repr((*identity, isa, threads, model, wanted, *custom))
+    return repr((engine(), nest.identity, isa, threads, model, wanted, *custom))
 
 
 @lru_cache

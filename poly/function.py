@@ -93,6 +93,9 @@ class Function(Nest):
         values = {f.name: getattr(self, f.name) for f in fields(Nest)} | {"opened": self.structure}
         return _callable, (Nest(**values), None, self._direct)
 
+    def __dask_tokenize__(self) -> tuple[str, ...]:
+        return *super().__dask_tokenize__(), repr(self._direct)
+
     def with_sizes(self, values: Mapping[str, SupportsIndex]) -> Function:
         """As `Nest.with_sizes`; it stays callable, and keeps the name and docstring of the function."""
         made = super().with_sizes(values)

@@ -7,6 +7,7 @@ from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from codegen.arguments import check_threads
@@ -63,6 +64,9 @@ class Kernel(Scheduled):
     def __getstate__(self) -> dict[str, Any]:
         """What another process gets: not the loaded library, which its first call builds or finds in the cache."""
         return {one.name: getattr(self, one.name) for one in fields(self)}
+
+    def __dask_tokenize__(self) -> tuple[str, ...]:
+        return *super().__dask_tokenize__(), *(sha256(panel).hexdigest() for panel in self._panels)
 
     def __call__(self, *arguments: Any, **keywords: Any) -> None:
         if keywords:
@@ -311,7 +315,7 @@ class Kernel(Scheduled):
         return self.turned(views)._caller if can_turn(self.nest, views) else None
 
     def turned(self, views: Views) -> Kernel:
-        """The kernel that takes views in place of arrays: with `{"A": View((1, 0))}`, A's transpose is passed.
+        """The kernel that takes views in place of arrays: with `{"A": ArrayView((1, 0))}`, A's transpose is passed.
 
         It follows the same schedule if it was given and is possible for these arrays, otherwise the model's.
         """

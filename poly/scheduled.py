@@ -54,6 +54,10 @@ class Scheduled(Displayed):
         """The text that is compiled."""
         raise NotImplementedError
 
+    def __dask_tokenize__(self) -> tuple[str, ...]:
+        """What dask names tasks by, the same in all processes."""
+        return type(self).__name__, *self.nest.__dask_tokenize__(), self.isa.name, str(self.threads), self.source
+
     @property
     def _place(self) -> str:
         """Where it runs: an instruction set or a device."""

@@ -50,8 +50,10 @@ INLINE void gemm_tile_T(int64_t rows, int64_t vectors, int partial, int64_t last
     const tail_T tail = tail_of_T(last);
     const int64_t depth = K2 * K1 * K;
     const int start_from_c = accumulate && __builtin_constant_p(alpha == 1 && depth <= SHORT_DEPTH_T) && alpha == 1 && depth <= SHORT_DEPTH_T;
-    /* Hardware follows the rows of B in place only in part, panels well. Few steps are better spent on the neighbour's rows. */
-    const int64_t ahead = b0 == vectors * LANES_T ? 0 : depth <= SHORT_DEPTH_T ? vectors * LANES_T : STEPS_AHEAD_T * b0;
+    /* Hardware follows the rows of B in place only in part, panels well. Few steps are better spent on the neighbour's rows,
+       which the last columns don't have. */
+    const int64_t next = partial ? 0 : vectors * LANES_T;
+    const int64_t ahead = b0 == vectors * LANES_T ? 0 : depth <= SHORT_DEPTH_T ? next : STEPS_AHEAD_T * b0;
     /* Saves instructions where another thread of the core takes half of those that it can issue; in an instance for any tail
        it is not worth the code. */
     const int twice = !partial || __builtin_constant_p(last);
@@ -78,6 +80,8 @@ INLINE void gemm_tile_T(int64_t rows, int64_t vectors, int partial, int64_t last
         HEADED     sum[i][v] += load_T(b - b0 + v * LANES_T);
     }
 
+    unknown_T(&K);
+    unknown_T(&a0);
     for (int64_t k2 = 0; k2 < K2; k2++) {
         for (int64_t k1 = 0; k1 < K1; k1++) {
             int64_t ak = k2 * a2 + k1 * a1;

@@ -84,6 +84,10 @@ INLINE void all_registers_T(void)
         "xmm13", "xmm14", "xmm15");
 }
 
+/* A number that the compiler doesn't know: it would write a loop of a few known iterations out whole, and keep sums in memory
+   for want of the registers that this takes. */
+INLINE void unknown_T(int64_t *n) { __asm__("" : "+r"(*n)); }
+
 INLINE T total_T(vec_T x)
 {
     x += (vec_T)_mm256_permute2f128_px((RAW_256)x, (RAW_256)x, 1);

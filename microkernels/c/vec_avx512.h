@@ -32,6 +32,7 @@ INLINE void all_registers_T(void) /* see AVX2 */
         "xmm13", "xmm14", "xmm15", "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24",
         "xmm25", "xmm26", "xmm27", "xmm28", "xmm29", "xmm30", "xmm31");
 }
+INLINE void unknown_T(int64_t *n) { __asm__("" : "+r"(*n)); } /* see AVX2 */
 
 /* Each step adds the other half of what is left. Results for lanes that are left out are zero: where they are undefined, as
    in _mm512_reduce_add_px, gcc warns of its own header. */

@@ -19,6 +19,7 @@ INLINE void all_registers_T(void) /* see AVX2 */
         "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15", "v16",
         "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31");
 }
+INLINE void unknown_T(int64_t *n) { __asm__("" : "+r"(*n)); } /* see AVX2 */
 
 INLINE T total_T(vec_T x) { return vaddvq_px((RAW_128)x); }
 

@@ -24,14 +24,15 @@ INLINE void store_T(T *p, vec_T x) { *(loose_T *)p = (loose_T)x; }
 INLINE vec_T fma_T(vec_T a, vec_T b, vec_T c) { return a * b + c; }
 INLINE void hold_T(vec_T *sum, vec_T x) { (void)sum, (void)x; } /* see AVX2 */
 INLINE void all_registers_T(void) {} /* see AVX2 */
+INLINE void unknown_T(int64_t *n) { (void)n; } /* see AVX2 */
 
 INLINE T total_T(vec_T x)
 {
-    T total = x[0];
+    lane_of_T total = x[0];
     UNROLL
     for (int l = 1; l < LANES_T; l++)
         total += x[l];
-    return total;
+    return (T)total;
 }
 
 /* The upper half of a vector. */

@@ -26,7 +26,7 @@ INLINE vec_T load_tail_T(const T *p, tail_T tail)
     vec_T x = zero_T();
     UNROLL
     for (int l = 0; l < LANES_T; l++)
-        x[l] = p[tail.at[l]];
+        x[l] = (lane_of_T)p[tail.at[l]];
     return (vec_T)((ints_T)x & tail.there);
 }
 
@@ -35,5 +35,5 @@ INLINE void store_tail_T(T *p, vec_T x, tail_T tail)
 {
     UNROLL
     for (int l = LANES_T - 1; l >= 0; l--)
-        p[tail.at[l]] = x[l];
+        p[tail.at[l]] = (T)x[l];
 }

@@ -26,6 +26,7 @@ INLINE vec_T broadcast_T(T x) { return (vec_T)(x); }
 INLINE vec_T fma_T(vec_T a, vec_T b, vec_T c) { return a * b + c; } /* fused where the device does that fast */
 INLINE void hold_T(vec_T *sum, vec_T x) { (void)sum, (void)x; }
 INLINE void all_registers_T(void) {}
+INLINE void unknown_T(int64_t *n) { (void)n; }
 
 INLINE T total_T(vec_T x)
 {

@@ -29,9 +29,10 @@ from poly.autoschedule.rules.blocks import lines
 from poly.autoschedule.rules.factorisations import usual_factorisation
 from poly.autoschedule.rules.form import Form, usual_parts
 from poly.autoschedule.rules.grain import in_groups
+from poly.autoschedule.rules.interiors import PAYS
 from poly.autoschedule.rules.jam import usual_jam
 from poly.autoschedule.rules.lanes import in_lanes
-from poly.autoschedule.rules.microkernels import contracted, with_other_loops
+from poly.autoschedule.rules.microkernels import contracted, with_interiors, with_other_loops
 from poly.autoschedule.rules.orders import is_strided, permuted, usual_orders
 from poly.autoschedule.rules.register_tiles import register_tiles
 from poly.autoschedule.rules.row_blocks import passes_locals, row_blocked
@@ -88,6 +89,9 @@ def _chosen(nest: Nest, target: Target) -> Form:
     blocked = _in_row_blocks(nest, target) if passes_locals(made) else None
     if blocked is not None and (within := expectation(blocked, target)).seconds <= expected.seconds * NEARLY:
         kernels, expected = Form.fixed(ROW_BLOCKS, blocked), within
+    apart = _interiors_apart(nest, target) if kernels.traits == KERNELS else None
+    if apart is not None and (within := expectation(apart, target)).seconds <= expected.seconds * PAYS:
+        kernels, expected = Form.fixed(INTERIORS, apart), within
     if jam is None and expected.seconds <= PLAIN_STEP * expected.least / target.threads:
         return kernels
     plain = _plain(usual_loops(nest, target), jam, target)
@@ -119,11 +123,21 @@ def _in_row_blocks(nest: Nest, target: Target) -> Schedule | None:
     return None
 
 
+def _interiors_apart(nest: Nest, target: Target) -> Schedule | None:
+    """The schedule with interiors apart; None if there are none, on a device, or if it takes too much work to find."""
+    with suppress(TooCostly), limited(AFFORDABLE, reserve=RESERVE):
+        return None if isinstance(target.isa, DeviceISA) else with_interiors(nest, target)
+    return None
+
+
 KERNELS = (("microkernels", "by the model"),)
 """The traits of a default schedule with microkernels; the forms in rules/microkernels.py leave its sizes open."""
 
 ROW_BLOCKS = (("microkernels", "in common blocks of rows"),)
 """The same of contractions that run block by block with what stands before and behind them."""
+
+INTERIORS = (("microkernels", "with interiors apart"),)
+"""The same of contractions whose borders are apart."""
 
 NEARLY = 1.01
 """How much longer a schedule with less memory or fewer loops may be expected to take: the times are no more exact."""
@@ -165,7 +179,7 @@ def _orders(nest: Nest, target: Target) -> tuple[Form, ...]:
 
     Sums over all results before may also be added in blocks.
     """
-    usual = (*usual_orders(nest), *_sums_in_blocks(nest, target))
+    usual = (*usual_orders(nest, target.caches.l2), *_sums_in_blocks(nest, target))
     with suppress(TooCostly), limited(AFFORDABLE, reserve=RESERVE):
         best = _cheapest((usual[0], *permuted(usual[0])), target) if is_strided(usual[0]) else usual[0]
         return usual if best is usual[0] else (*usual, best)

@@ -51,7 +51,7 @@ def loop_structures(nest: Nest, target: Target, sizes: Mapping[str, int] | None 
 
 def all_forms(nest: Nest, target: Target, product: Product | None) -> Iterator[Form]:
     """All forms: the loops as written first, forms with a microkernel for `product` or a solve last."""
-    for order in orders(nest):
+    for order in orders(nest, target.caches.l2):
         for shared in sharings(order, target.threads):
             yield from (in_groups(form, target.isa) for form in _forms_of(shared, target))
     yield from solves(nest, target) if product is None else product.forms()

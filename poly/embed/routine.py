@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import NamedTuple, TypeAlias
 
 from codegen.package import Routine, Variant
-from codegen.program import Program
 from codegen.signature import Signature
+from microkernels.dot import FLAGS, with_dots
+from microkernels.dtypes import i8, i16, u8
 from microkernels.errors import TargetError
-from microkernels.isa import ISA, host_machine
+from microkernels.isa import ISA, ISAS, host_machine
 from poly.analysis.bounds import check
 from poly.analysis.facts import delicate, drifts
 from poly.autoschedule.default import default_schedule
@@ -28,6 +30,17 @@ from poly.model.host import caches, known_rates
 from poly.records.followed import recorded
 from poly.scheduled import Scheduled
 from poly.schedules.schedule import Schedule, schedule
+
+Sizes: TypeAlias = tuple[tuple[str, int], ...]
+
+
+class _Plan(NamedTuple):
+    """The schedule of a kernel, and the calls that it serves."""
+
+    schedule: Schedule
+    sizes: Sizes
+    dense: bool
+
 
 USUAL = Caches(32 << 10, 512 << 10, 1 << 20)
 """The caches that are assumed for a core of another architecture; nearly all cores of the last ten years have them."""
@@ -66,62 +79,88 @@ def routine(group: Group, name: str, prefix: str, isas: Sequence[ISA], threads: 
     )
 
 
+def levels(isas: Sequence[ISA], routines: Sequence[Routine]) -> tuple[ISA, ...]:
+    """The instruction sets, each after the same with what some routine needs beside it."""
+    used = {variant.isa for routine in routines for variant in routine.variants}
+    return tuple(one for isa in isas for one in (with_dots(isa), isa) if one and (one == isa or one in used))
+
+
 def _variants(group: Group, nest: Nest, isa: ISA, threads: int | None, dense: bool) -> list[Variant]:
+    """The kernels for an instruction set, after those that need more of the CPU for products of narrow integers."""
+    own = [_variant(isa, plan) for plan in _plans(group, nest, isa, threads, dense)]
+    more = with_dots(isa)
+    if more is None or not any(array.dtype in (i8, u8, i16) for array in nest.arrays):
+        return own
+    wider = _plans(group, nest, more, threads, dense)
+    used = any(_needed(plan.schedule, isa) for plan in wider)
+    return [*(_variant(more, plan) for plan in wider if used), *own]
+
+
+def _plans(group: Group, nest: Nest, isa: ISA, threads: int | None, dense: bool) -> list[_Plan]:
     """Kernels for the special sizes, and after them those for all other calls."""
-    found = [
-        _variant(kernel, check(kernel.nest), isa, threads, _special(kernel, group.base), True)
-        for kernel in group.special
-    ]
+
+    def plan(kernel: Scheduled, own: Nest, sizes: Sizes, dense: bool) -> _Plan:
+        return _Plan(scheduled(kernel, own, isa, threads or kernel.threads), sizes, dense)
+
+    found = [plan(kernel, check(kernel.nest), _special(kernel, group.base), True) for kernel in group.special]
     if dense or not nest.sizes:
-        found.append(_variant(group.base, nest, isa, threads, (), True))
+        found.append(plan(group.base, nest, (), True))
     if not dense:
-        found.append(_variant(group.base, with_strides(nest), isa, threads, (), False))
+        found.append(plan(group.base, with_strides(nest), (), False))
     return found
 
 
-def _special(kernel: Scheduled, base: Scheduled) -> tuple[tuple[str, int], ...]:
+def _special(kernel: Scheduled, base: Scheduled) -> Sizes:
     """The kernel's values of the sizes that are open in the base."""
     known = dict(kernel.nest.fixed)
     return tuple((size, known[size]) for size in base.nest.sizes)
 
 
-def _variant(
-    kernel: Scheduled, nest: Nest, isa: ISA, threads: int | None, sizes: tuple[tuple[str, int], ...], dense: bool
-) -> Variant:
-    made = scheduled(kernel, nest, isa, threads or kernel.threads)
-    which = "_".join(f"{name}{value}" for name, value in sizes) or ("dense" if dense else "any")
-    program = replace(_program(made.nest, made, isa), name=which)
-    return Variant(isa, program, sizes, dense, str(made))
-
-
-def _program(nest: Nest, made: Schedule, isa: ISA) -> Program:
-    for kernel in kernels_of(made):
-        more = [feature for feature in kernel.isa.cpu_flags if feature not in isa.cpu_flags]
-        if more:
-            raise TargetError(
-                f"microkernel({kernel}) needs {', '.join(more)} beside {isa.name}, and a header asks the CPU for whole "
-                "instruction sets alone. Remedy: another schedule, or isas without this one."
-            )
-    return lower(nest, made.tree, isa)
+def _variant(isa: ISA, plan: _Plan) -> Variant:
+    made = plan.schedule
+    which = "_".join(f"{name}{value}" for name, value in plan.sizes) or ("dense" if plan.dense else "any")
+    program = replace(lower(made.nest, made.tree, ISAS[isa.name]), name=which)
+    return Variant(isa, program, plan.sizes, plan.dense, str(made))
 
 
 def scheduled(kernel: Scheduled, nest: Nest, isa: ISA, threads: int) -> Schedule:
     """The schedule of `nest`, which is the kernel's nest or the same with strides, for an instruction set.
 
-    For the kernel's own instruction set it is the kernel's schedule, if that is legal. Otherwise it is that of a
-    record, if the kernel follows one, or the model's.
+    For the kernel's own instruction set it is the kernel's schedule, if that is legal and its microkernels need nothing
+    beside it. Otherwise it is that of a record, if the kernel follows one, or the model's.
     """
-    here = isa == kernel.isa and threads == kernel.threads
+    own = ISAS[isa.name]
+    here = own == kernel.isa and threads == kernel.threads
     if here and kernel.basis is not None:
         with suppress(ScheduleError):
-            return kernel.schedule if nest is kernel.schedule.nest else kernel.schedule.on(nest)
-    record = recorded(nest, isa, threads) if kernel.origin == "record" else None
+            made = kernel.schedule if nest is kernel.schedule.nest else kernel.schedule.on(nest)
+            if not _needed(made, isa):
+                return made
+    record = recorded(nest, own, threads) if kernel.origin == "record" else None
     if record is not None:
         with suppress(ScheduleError):
-            return Schedule.from_json(nest, record.schedule)
-    rates = known_rates(isa, threads)
+            made = Schedule.from_json(nest, record.schedule)
+            if not _needed(made, isa):
+                return made
+    rates = known_rates(own, threads)
     known = caches(threads).within(rates) if isa.machine in ("", host_machine()) else USUAL
-    return default_schedule(nest, Target(isa, known, rates, threads))
+    return default_schedule(nest, Target(own, known, rates, threads, tuple(sorted(set(isa.cpu_flags) & FLAGS.keys()))))
+
+
+def _needed(made: Schedule, isa: ISA) -> list[str]:
+    """What the schedule's microkernels need of a CPU beside the instruction set.
+
+    Raises TargetError if a header asks for no such feature.
+    """
+    known = with_dots(ISAS[isa.name]) or isa
+    for kernel in kernels_of(made):
+        more = [feature for feature in kernel.isa.cpu_flags if feature not in known.cpu_flags]
+        if more:
+            raise TargetError(
+                f"microkernel({kernel}) needs {', '.join(more)} beside {isa.name}, and a header does not ask the CPU "
+                "for that. Remedy: another schedule, or isas without this one."
+            )
+    return [flag for kernel in kernels_of(made) for flag in kernel.isa.cpu_flags if flag not in isa.cpu_flags]
 
 
 def note(kernel: Scheduled) -> str:

@@ -65,7 +65,7 @@ def make(
 ) -> Header:
     """The header as a value; `stem` is its file's name without the suffix. Raises the errors of `write_header`."""
     from codegen.package import Header
-    from poly.embed.routine import routine
+    from poly.embed.routine import levels, routine
 
     found = groups(kernels)
     chosen = chosen_isas(isas)
@@ -79,7 +79,7 @@ def make(
         check_arguments(group.base.nest, own)
     most = 1 if way == "none" else None
     routines = tuple(routine(group, name, own, chosen, most, compact) for group, name in zip(found, names, strict=True))
-    return Header(own, routines, chosen, way, RELEASE, machine().cpu)
+    return Header(own, routines, levels(chosen, routines), way, RELEASE, machine().cpu)
 
 
 def listed(kernels: Scheduled | Iterable[Scheduled]) -> list[Scheduled]:

@@ -169,6 +169,16 @@ class Nest(Displayed):
             text = repr((self.sizes, arrays, statements, self.tree, str(self.context), self.reassociate))
         return digest(text)
 
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """Texts and numbers that tell a nest from all others: nests with the same ones have the same kernels."""
+        arrays = [(a.name, a.dtype.name, a.kind, str(a.shape), a.strides) for a in self.arrays]
+        return (self.name, self.structure, self.source, self.fixed, self.reassociate, arrays)
+
+    def __dask_tokenize__(self) -> tuple[str, ...]:
+        """What dask names tasks by, the same in all processes."""
+        return type(self).__name__, repr(self.identity)
+
     def __str__(self) -> str:
         """The loops as written, and each statement with its domain and access relations."""
         fixed = "".join(f", {name} = {value}" for name, value in self.fixed)

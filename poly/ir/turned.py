@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from codegen.expr import Load, looked_up, map_loads
 from codegen.integer import Linear
-from codegen.turning import View, Views
+from codegen.turning import ArrayView, Views
 from poly.ir.nest import Array, Nest
 
 
 def turned(nest: Nest, views: Views) -> Nest:
-    """The same nest on views: with `{"A": View((1, 0))}`, it reads `A[k, i]` where it read `A[i, k]`.
+    """The same nest on views: with `{"A": ArrayView((1, 0))}`, it reads `A[k, i]` where it read `A[i, k]`.
 
     Its text stays that of the loops as written.
     """
@@ -42,5 +42,5 @@ def can_turn(nest: Nest, views: Views) -> bool:
     return views.keys() <= dense - indices and not any(views[name].backwards for name in views.keys() & into)
 
 
-def _seen(array: Array, view: View) -> Array:
+def _seen(array: Array, view: ArrayView) -> Array:
     return replace(array, shape=(*(array.shape[axis] for axis in view.axes), *(Linear.of(1),) * view.apart))

@@ -16,6 +16,9 @@ from poly.ir.sets import parameters
 MOST_PIECES = 5
 """A function of more pieces is not simplified to a minimum or maximum."""
 
+MANY = 64
+"""The values of a function are not told apart if they may be more than these."""
+
 
 def value(function: isl.PwAff, names: Sequence[str]) -> Int:
     """The expression of a function of the sizes (its parameters) and of loops (its input dimensions).
@@ -85,11 +88,12 @@ def _bounds(function: isl.PwAff, above: bool) -> list[isl.PwAff]:
     return bounds if bounds and domain.is_subset(reduce(isl.Set.union, met)) else []
 
 
-def constants(function: isl.PwAff) -> frozenset[int] | None:
-    """The values that the function takes; None if a piece is not constant."""
-    values = set()
-    for _, piece in function.get_pieces():
-        if not piece.is_cst():
-            return None
-        values.add(int(piece.get_constant_val().to_python()))
-    return frozenset(values)
+def constants(function: isl.PwAff, domain: isl.Set) -> frozenset[int] | None:
+    """The values that the function takes in a domain; None if they depend on sizes, or may be too many."""
+    function = function.intersect_domain(domain)
+    low, high = function.min_val(), function.max_val()
+    if not (low.is_int() and high.is_int()) or high.to_python() - low.to_python() >= MANY:
+        return None
+    taken = isl.Map.from_pw_aff(function).range()
+    each = range(low.to_python(), high.to_python() + 1)
+    return frozenset(one for one in each if not taken.fix_val(isl.dim_type.set, 0, isl.Val(one)).is_empty())

@@ -126,7 +126,7 @@ class KernelTile:
 
     def extents(self, band: Band | None) -> frozenset[int] | None:
         """The values that the loop's count takes; None if they are not known."""
-        return constants(self.counts[band.name]) if band else frozenset({1})
+        return constants(self.counts[band.name], self.ranges[band.name].domain) if band else frozenset({1})
 
     @property
     def definitions(self) -> tuple[Let, ...]:

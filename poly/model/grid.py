@@ -96,7 +96,8 @@ class Grid:
     def knobs(self, structure: TileStructure) -> dict[str, tuple[Value, ...]]:
         """The values of each knob, ascending."""
         coarse, usual = self.coarse, self._usual
-        rows = {r for r in (COARSE_ROWS if coarse else ROWS) if r <= self.work.m} | {usual.rows}
+        all_rows = {m} if (m := self.work.m) <= max(ROWS) else set()
+        rows = {r for r in (COARSE_ROWS if coarse else ROWS) if r < m} | {usual.rows} | all_rows
         most = (*(COARSE_DEPTHS if coarse else DEPTHS), panel_steps(usual, self.target.caches))
         return {
             "rows": tuple(sorted(rows)),

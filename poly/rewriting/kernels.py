@@ -13,7 +13,7 @@ from microkernels.isa import ISA, ISAS, host_machine
 from poly.analysis.bounds import conditions
 from poly.embed.group import Group
 from poly.embed.naming import check_arguments
-from poly.embed.routine import routine
+from poly.embed.routine import levels, routine
 from poly.embed.write import chosen_isas
 from poly.errors import PolyError, SpecError
 from poly.machine import machine
@@ -45,7 +45,7 @@ def kernels(file: CFile, isas: Sequence[str] | None, threads: Threading, cores: 
     count = 1 if threads == "none" else checked_threads(cores)
     made = [_made(scop, prefix, chosen, count) for scop in file.scops]
     routines = tuple(found for _, found in made if found is not None)
-    header = Header(prefix, routines, chosen, threads, RELEASE, machine().cpu)
+    header = Header(prefix, routines, levels(chosen, routines), threads, RELEASE, machine().cpu)
     return Kernels(header, tuple(scop for scop, _ in made), tuple(found for _, found in made))
 
 

@@ -208,4 +208,5 @@ def _check_contiguous(nest: Nest, node: Micro, loops: Loops, side: Side, operand
 def _runs_once(nest: Nest, node: Micro, loops: Loops, band: Band) -> bool:
     """Whether a tile has a single iteration of a loop, so that the stride along it does not matter."""
     domain = nest.statement(node.statement).domain
-    return constants(Instances("tile", domain, loops).count(band.function(node.statement))) == frozenset({1})
+    tiles = Instances("tile", domain, loops)
+    return constants(tiles.count(band.function(node.statement)), tiles.domain) == frozenset({1})

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-KILLS = 6
+KILLS = 3
 """A hundred are done by hand: `python tests/support/kill_tuners.py 100`."""
 
 

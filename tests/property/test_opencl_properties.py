@@ -61,7 +61,7 @@ def compiler(kind: str) -> Callable[..., OpenCLKernel]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=6, phases=PHASES)
+@settings(max_examples=3, phases=PHASES)
 @example(ONES, f32, True)
 @given(products(), st.sampled_from([f32, f64]), st.booleans())
 def test_any_contraction(kind: str, product: Product, dtype: poly.DType, known: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 import pytest
@@ -10,6 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import poly
+from poly.autoschedule.rules.microkernels import with_interiors
+from poly.machine.target import parse
+from poly.model.host import here
 
 
 @dataclass(frozen=True)
@@ -75,11 +79,14 @@ class Layer:
         return result
 
 
-def check(layer: Layer, target: str = "c", threads: int = 1, packed: bool = False) -> poly.Kernel:
-    kernel = poly.compile(poly.parse(layer.text), target=target, threads=threads)
+def check(layer: Layer, target: str = "c", threads: int = 1, packed: bool = False, apart: bool = False) -> poly.Kernel:
+    """Compare a kernel with the sums; `apart` has interiors and borders apart, whatever the model says."""
+    nest, goal = poly.parse(layer.text), parse(target)
+    made = with_interiors(nest, here(goal.isa, threads), pays=inf) if apart else None
+    kernel = poly.compile(nest, target=target, threads=threads, schedule=made)
     image, weights, out = layer.arrays()
     expected = layer.expected(image, weights, out)
-    if packed:
+    if packed and "microkernel" in str(kernel.schedule):
         kernel.prepack("W", weights)(image, out)
     else:
         kernel(image, weights, out)
@@ -149,6 +156,6 @@ LAYERS = st.builds(
 
 
 @settings(max_examples=8, deadline=None)
-@given(layer=LAYERS, target=st.sampled_from(["c", "c:avx2"]))
-def test_any_layer(layer: Layer, target: str) -> None:
-    check(layer, target)
+@given(layer=LAYERS, target=st.sampled_from(["c", "c:avx2"]), packed=st.booleans(), apart=st.booleans())
+def test_any_layer(layer: Layer, target: str, packed: bool, apart: bool) -> None:
+    check(layer, target, packed=packed, apart=apart)

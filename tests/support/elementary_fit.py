@@ -292,3 +292,10 @@ def quarters() -> tuple[float, float, float]:
     first = Decimal(int(PI / 2 * 2**32)) / 2**32
     second = Decimal(int((PI / 2 - first) * 2**65)) / 2**65
     return float(first), float(second), float(PI / 2 - first - second)
+
+
+def float_quarters() -> tuple[float, float, float]:
+    """pi/2 in three parts: two floats, and the rest."""
+    first, _ = halves(PI / 2, "f4")
+    second, _ = halves(PI / 2 - Decimal(first), "f4")
+    return first, second, float(PI / 2 - Decimal(first) - Decimal(second))

@@ -3,7 +3,7 @@
 import classic_nests
 
 import poly
-from poly import f32, f64
+from poly import f32, f64, i8, i32
 
 K, M, N = poly.sizes("K M N")
 
@@ -30,6 +30,15 @@ def wide(A: f32[M, N, K], B: f32[M, K], C: f32[M, N]):
             C[i, j] = 0
             for k in range(K):
                 C[i, j] += A[i, j, k] * B[i, k]
+
+
+@poly.nest
+def narrow(A: i8[M, K], B: i8[K, N], C: i32[M, N]):
+    """A product that some CPUs have instructions for beside their instruction set."""
+    for i in range(M):
+        for j in range(N):
+            for k in range(K):
+                C[i, j] += i32(A[i, k]) * i32(B[k, j])
 
 
 @poly.nest

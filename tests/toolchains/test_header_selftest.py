@@ -9,7 +9,7 @@ from pathlib import Path
 
 import classic_nests
 import pytest
-from header_nests import axpy, wide
+from header_nests import axpy, narrow, wide
 from headers import (
     AARCH64,
     CLANG,
@@ -37,7 +37,7 @@ RIGHT = (
     *(product, wide, axpy, classic_nests.gemm, classic_nests.strided, classic_nests.softmax, classic_nests.cholesky),
     *(
         classic_nests.trisolve,
-        classic_nests.ints,
+        narrow,
         classic_nests.two_mm,
         classic_nests.transpose,
         classic_nests.polynomials,

@@ -7,11 +7,12 @@ from typing import Literal
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from header_nests import without_arguments, without_results
+from header_nests import narrow, without_arguments, without_results
 from shared_nests import matmul
 from tuning_records import record
 
 import poly
+from codegen.package.header.sections import level
 from microkernels.isa import host
 from poly import f32, f64
 from poly.commands import poly as command
@@ -106,6 +107,16 @@ def test_a_schedule_that_was_given_is_followed_on_its_instruction_set() -> None:
     own = next(v for v in routine.variants if v.isa == kernel.isa)
     assert "i_tile" in own.loops and "5*i_tile" in own.loops
     assert "a schedule that was given" in routine.notes[0]
+
+
+def test_products_of_narrow_integers_have_kernels_for_cpus_with_more_than_the_instruction_set() -> None:
+    """Also if this CPU is none; the other functions have none of their own for these."""
+    header = make("m", [compiled(narrow), compiled(matmul)], isas=["avx512", "avx2"])
+    assert [level(isa) for isa in header.isas] == ["avx512vnni", "avx512", "avx2vnni", "avx2", "portable"]
+    names, others = ([level(variant.isa) for variant in routine.variants] for routine in header.routines)
+    assert (names, others) == ([level(isa) for isa in header.isas], ["avx512", "avx2", "portable"])
+    first, *rest = (variant.loops for variant in header.routines[0].variants)
+    assert "microkernel gemm_i8_avx512" in first and "gemm_i8_avx512" not in rest[0]
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,9 @@ def test_copies_are_of_the_nest_even_after_a_call() -> None:
     summed(x, 2.0, s)
     for again in (pickle.loads(pickle.dumps(summed)), copy.deepcopy(summed)):
         assert again == summed and again.structure == summed.structure
+        assert (
+            again.__dask_tokenize__() == summed.__dask_tokenize__() != summed.with_sizes({"M": 2}).__dask_tokenize__()
+        )
         again.reference(x, 2.0, s)
     assert s.tolist() == [18, 18]
 
@@ -152,5 +155,6 @@ def test_a_kernel_is_pickled_and_copied_after_calls_too() -> None:
     kernel(x, 2.0, s)
     for again in (pickle.loads(pickle.dumps(kernel)), copy.deepcopy(kernel)):
         assert (again.source, again.schedule.steps) == (kernel.source, kernel.schedule.steps)
+        assert again.__dask_tokenize__() == kernel.__dask_tokenize__()
         again(x, 2.0, s)
     assert s.tolist() == [48, 48]

@@ -179,7 +179,7 @@ def test_c_text_has_the_same_value() -> None:
         (product([M + 1, N, 4]), "4*(M + 1)*N", "4*(M + 1)*N"),
         (element_count([M, N - 1, 4]), "4*M*imax(0, N - 1)", "4*M*max(0, N - 1)"),
         (element_count([M, -2]), "0", "0"),
-        (minimum(M, N, 3), "imin(imin(M, N), 3)", "min(min(M, N), 3)"),
+        (minimum(M, N, 3), "imin(imin(M, N), 3)", "min(M, N, 3)"),
         (minimum(M, M + 1, minimum(N, M)), "imin(M, N)", "min(M, N)"),
         (maximum(M, M + 1), "M + 1", "M + 1"),
         (floor_quotient(M * 6 + N, 6), "M + floord(N, 6)", "M + N // 6"),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import poly
-from codegen.turning import View, turning
+from codegen.turning import ArrayView, turning
 from microkernels.dtypes import f64, i32
 from poly.ir.turned import turned
 from poly.kernel import Kernel
@@ -82,15 +82,15 @@ def test_a_kernel_is_made_once_for_each_order(monkeypatch: pytest.MonkeyPatch) -
         kernel(x, np.asfortranarray(y), z)
         kernel(X=x, Y=np.asfortranarray(y), Z=z)
         kernel(np.asfortranarray(x), y, z)
-    assert made == [{"Y": View((1, 0))}, {"X": View((2, 1, 0))}]
+    assert made == [{"Y": ArrayView((1, 0))}, {"X": ArrayView((2, 1, 0))}]
 
 
 def test_the_turned_nest_reads_the_turned_arrays() -> None:
-    made = turned(added, {"Y": View((1, 0))})
+    made = turned(added, {"Y": ArrayView((1, 0))})
     assert str(made.array("Y")) == "Y: f64[M, N]"
     assert made.structure != added.structure
     x, y, z = RNG.standard_normal((2, 3, 4)), RNG.standard_normal((3, 4)), np.full((2, 3, 4), np.nan)
-    poly.compile(added, records=False, threads=1).turned({"Y": View((1, 0))})(x, y, z)
+    poly.compile(added, records=False, threads=1).turned({"Y": ArrayView((1, 0))})(x, y, z)
     np.testing.assert_array_equal(z, x + 2.0 * y)
 
 
@@ -113,25 +113,25 @@ def test_what_does_not_fit_is_told_of_the_array_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("shape", "strides", "expected"),
     [
-        ((4, 5), (8, 32), View((1, 0))),
+        ((4, 5), (8, 32), ArrayView((1, 0))),
         ((4, 5), (40, 8), None),
         ((4, 5), (80, 8), None),
         ((4, 5), (0, 8), None),
         ((4, 1), (8, 32), None),
-        ((1, 5), (8, 32), View((0, 1), apart=True)),
-        ((4, 5), (16, 64), View((1, 0), apart=True)),
-        ((4, 5), (8, 0), View((1, 0))),
-        ((4, 5), (-8, 32), View((1, 0), (0,))),
-        ((4, 5), (-40, -8), View((0, 1), (0, 1))),
-        ((9,), (24,), View((0,), apart=True)),
-        ((9,), (-8,), View((0,), (0,))),
+        ((1, 5), (8, 32), ArrayView((0, 1), apart=True)),
+        ((4, 5), (16, 64), ArrayView((1, 0), apart=True)),
+        ((4, 5), (8, 0), ArrayView((1, 0))),
+        ((4, 5), (-8, 32), ArrayView((1, 0), (0,))),
+        ((4, 5), (-40, -8), ArrayView((0, 1), (0, 1))),
+        ((9,), (24,), ArrayView((0,), apart=True)),
+        ((9,), (-8,), ArrayView((0,), (0,))),
         ((9,), (12,), None),
         ((0, 5), (8, 32), None),
-        ((3, 1, 5), (8, 8, 24), View((2, 1, 0))),
-        ((4, 5, 6), (8, 192, 32), View((1, 2, 0))),
-        ((4, 5, 6), (48, 192, 8), View((1, 0, 2))),
+        ((3, 1, 5), (8, 8, 24), ArrayView((2, 1, 0))),
+        ((4, 5, 6), (8, 192, 32), ArrayView((1, 2, 0))),
+        ((4, 5, 6), (48, 192, 8), ArrayView((1, 0, 2))),
         ((4, 5, 6), (56, 224, 8), None),
     ],
 )
-def test_the_view_that_is_passed(shape: tuple[int, ...], strides: tuple[int, ...], expected: View | None) -> None:
+def test_the_view_that_is_passed(shape: tuple[int, ...], strides: tuple[int, ...], expected: ArrayView | None) -> None:
     assert turning(shape, strides, 8) == expected

@@ -5,6 +5,7 @@ from __future__ import annotations
 from codegen.integer import in_c, product
 from codegen.package.comments import arguments, comment, indented
 from codegen.package.header.checks import ORDER
+from codegen.package.header.sections import level
 from codegen.package.values import Header, Routine
 from codegen.program import Buffer
 from codegen.scalar import strides
@@ -47,7 +48,7 @@ def _routine(header: Header, routine: Routine) -> str:
     lines += [*routine.notes, ""]
     first = routine.variants[0]
     lines += [
-        f"The first kernel's loops, on {first.isa.name} (the others stand above theirs):",
+        f"The first kernel's loops, on {level(first.isa)} (the others stand above theirs):",
         "",
         indented(first.loops),
     ]
@@ -83,6 +84,6 @@ Instruction sets: {isas}. The CPU is asked once; pfx_force_isa(…) takes one by
 
 
 def _use(header: Header) -> str:
-    isas = ", ".join(isa.name for isa in header.isas)
+    isas = ", ".join(map(level, header.isas))
     flags = {"openmp": "-fopenmp ", "pthreads": "-pthread ", "none": ""}[header.threads]
     return USE.format(first=header.routines[0].name, threads=THREADS[header.threads], isas=isas, flags=flags)

@@ -47,7 +47,7 @@ def inside_text(header: Header, about: str, macros: Collection[str]) -> str:
         [
             LIMITS,
             status_type(),
-            enumeration(),
+            enumeration(header.isas),
             QUIET,
             kernels(header, "", public=False),
             ALLOCATION,

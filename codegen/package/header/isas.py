@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from codegen.package.header.sections import where
+from codegen.package.header.sections import beside, level, where
+from microkernels.dot import with_dots
 from microkernels.isa import ISA, ISAS
 
-NUMBERS = {name: number for number, name in enumerate(reversed(ISAS), start=1)}
-"""The values of `pfx_isa`: better ones are greater."""
+WITH_DOTS = [isa for isa in map(with_dots, reversed(ISAS.values())) if isa]
+NUMBERS = {level(isa): number for number, isa in enumerate((*reversed(ISAS.values()), *WITH_DOTS), start=1)}
+"""The values of `pfx_isa`: better ones are greater, but those with more than an instruction set follow all others."""
 
 
 def constant(isa: ISA) -> str:
-    return f"PFX_ISA_{isa.name.upper()}"
+    return f"PFX_ISA_{level(isa).upper()}"
 
 
-def enumeration() -> str:
-    """The type `pfx_isa`."""
-    lines = ["PFX_ISA_AUTO = 0", *(f"PFX_ISA_{name.upper()} = {number}" for name, number in NUMBERS.items())]
+def enumeration(isas: Sequence[ISA]) -> str:
+    """The type `pfx_isa`: all instruction sets, and those of `isas` that need more of the CPU."""
+    known = (*reversed(ISAS.values()), *(isa for isa in reversed(isas) if beside(isa)))
+    lines = ["PFX_ISA_AUTO = 0", *(f"{constant(isa)} = {NUMBERS[level(isa)]}" for isa in known)]
     return "\n".join(["typedef enum pfx_isa {", ",\n".join(f"    {line}" for line in lines), "} pfx_isa;"])
 
 
@@ -77,4 +80,4 @@ def _supported(isa: ISA) -> str:
     """C text of the test of the CPU, for a section that is compiled."""
     if isa.machine != "x86_64":
         return "1"
-    return "\n      && ".join(f'__builtin_cpu_supports("{flag}")' for flag in isa.cpu_flags)
+    return "\n      && ".join(f'__builtin_cpu_supports("{flag.replace("_", "")}")' for flag in isa.cpu_flags)

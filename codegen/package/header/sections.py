@@ -21,7 +21,7 @@ from codegen.package.header.macros import replaced
 from codegen.package.items import items, renamed, used
 from codegen.package.values import Header, Variant
 from codegen.program import Threading
-from microkernels.isa import ISA
+from microkernels.isa import ISA, ISAS
 from microkernels.prune import Item
 
 CONDITIONS = {
@@ -29,6 +29,9 @@ CONDITIONS = {
     "aarch64": "defined(__aarch64__) && !defined(__AARCH64EB__)",
 }
 """The preprocessor's test for a CPU family."""
+
+NEWER = "(defined(__clang__) ? __clang_major__ >= 12 : __GNUC__ >= 11)"
+"""That for compilers that know all features beside the instruction sets (`microkernels.dot`)."""
 
 GCC_OPTIONS = '"O3", "no-math-errno", "no-trapping-math", "fp-contract=fast"'
 """The options of `codegen.build.FLAGS`, whatever the user's flags are."""
@@ -58,7 +61,7 @@ def sections(header: Header) -> tuple[Section, ...]:
     for made in (section(header, isa) for isa in header.isas):
         text = made.text
         for explanation in EXPLANATION.findall(text):
-            plain = explanation.replace(f"_{made.isa.name}", "")
+            plain = explanation.replace(f"_{level(made.isa)}", "").replace(f"_{made.isa.name}", "")
             text = text.replace(explanation, "", 1) if plain in seen else text
             seen.add(plain)
         found.append(replace(made, text=text))
@@ -120,14 +123,24 @@ def _numbered(name: str, kept: Mapping[str, Item]) -> str:
     return f"{name}_{count}"
 
 
+def level(isa: ISA) -> str:
+    """The name of a section: of its instruction set, and of what it needs beside it, as `avx512vnni`."""
+    return isa.name + "".join(flag.rpartition("_")[2] for flag in beside(isa))
+
+
+def beside(isa: ISA) -> tuple[str, ...]:
+    """The features that a section needs beside its instruction set, as Linux names them."""
+    return isa.cpu_flags[len(ISAS[isa.name].cpu_flags) :]
+
+
 def own_name(name: str, isa: ISA) -> str:
     """A name with the header's prefix, distinct from those of other sections."""
-    return f"pfx_{name}" if re.search(rf"_{isa.name}(_|$)", name) else f"pfx_{name}_{isa.name}"
+    return f"pfx_{name}" if re.search(rf"_{level(isa)}(_|$)", name) else f"pfx_{name}_{level(isa)}"
 
 
 def has(isa: ISA) -> str:
     """The macro that says whether the section is compiled."""
-    return f"PFX_HAS_{isa.name.upper()}"
+    return f"PFX_HAS_{level(isa).upper()}"
 
 
 def where(isa: ISA, lines: Sequence[str]) -> list[str]:
@@ -138,17 +151,22 @@ def where(isa: ISA, lines: Sequence[str]) -> list[str]:
 def features(isas: Sequence[ISA]) -> str:
     """The definitions of these macros."""
     lines = []
-    for machine in dict.fromkeys(isa.machine for isa in isas if isa.machine):
-        own = [isa for isa in isas if isa.machine == machine]
+    for condition in dict.fromkeys(_condition(isa) for isa in isas if isa.machine):
+        own = [isa for isa in isas if isa.machine and _condition(isa) == condition]
         there, absent = ([f"#define {has(isa)} {value}" for isa in own] for value in (1, 0))
-        lines += [f"#if {CONDITIONS[machine]}", *there, "#else", *absent, "#endif"]
+        lines += [f"#if {condition}", *there, "#else", *absent, "#endif"]
     return "\n".join(lines)
+
+
+def _condition(isa: ISA) -> str:
+    """The preprocessor's test whether the compiler makes code for an instruction set."""
+    return CONDITIONS[isa.machine] + (f" && {NEWER}" if beside(isa) else "")
 
 
 def intrinsics(isas: Sequence[ISA]) -> str:
     """The headers with the intrinsics; they precede all sections, as their target is not that of a section."""
     headers = {"x86_64": "immintrin.h", "aarch64": "arm_neon.h"}
-    first = {isa.machine: isa for isa in reversed(isas) if isa.machine}
+    first = {isa.machine: isa for isa in reversed(isas) if isa.machine and not beside(isa)}
     return "\n".join(f"#if {has(isa)}\n#include <{headers[machine]}>\n#endif" for machine, isa in first.items())
 
 

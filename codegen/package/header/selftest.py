@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from codegen.package.header.isas import constant
 from codegen.package.header.macros import replaced
+from codegen.package.header.sections import level
 from codegen.package.selftest import part, plain_loops
 from codegen.package.selftest_routine import entry, routine_text
 from codegen.package.values import Header
@@ -71,7 +72,7 @@ def _settings(header: Header) -> str:
 
 def _tables(header: Header) -> str:
     """The instruction sets and the routines, as C arrays."""
-    isas = "".join(f'    {{{constant(isa)}, "{isa.name}"}},\n' for isa in header.isas)
+    isas = "".join(f'    {{{constant(isa)}, "{level(isa)}"}},\n' for isa in header.isas)
     rows = "".join(f"    {{{entry(routine)}}},\n" for routine in header.routines)
     return "\n".join(
         [

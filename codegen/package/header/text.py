@@ -85,7 +85,7 @@ def common(header: Header) -> str:
             f'#define PFX_VERSION "{header.version}"',
             LIMITS,
             status_type(),
-            enumeration(),
+            enumeration(header.isas),
             COMMON,
         ]
     )

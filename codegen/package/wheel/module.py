@@ -7,6 +7,7 @@ from keyword import iskeyword
 from codegen.package.api import open_strides
 from codegen.package.comments import DIRECTIONS
 from codegen.package.header.isas import NUMBERS
+from codegen.package.header.sections import level
 from codegen.package.values import Header, Routine
 from codegen.program import Buffer
 from codegen.signature import describe
@@ -82,13 +83,13 @@ def module_text(header: Header, package: str, library: str, version: str) -> str
     head = HEAD.format(
         title=_title(header),
         version=header.version,
-        isas=", ".join(isa.name for isa in header.isas),
+        isas=", ".join(map(level, header.isas)),
         package=package,
         own=version,
         names=sorted([*OWN, *names]),
         file=library,
         prefix=header.prefix,
-        numbers={isa.name: NUMBERS[isa.name] for isa in header.isas},
+        numbers={level(isa): NUMBERS[level(isa)] for isa in header.isas},
     )
     return "\n".join([head, *(_function(routine, header) for routine in header.routines)])
 

@@ -12,37 +12,35 @@ stored as vectors, operands that are read a line at a time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from math import ceil, inf, prod
+from math import ceil, prod
 
 from codegen.expr import Load
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
-from microkernels.kernel import LEVELS
+from microkernels.kernel import LEVELS, OuterProduct
 from poly.analysis.contraction import Contraction, exchange, overlapping, recognise
 from poly.analysis.roles import ASSUMED, expected_bytes
 from poly.ir.instances import Instances, coordinates
 from poly.ir.layout import step
 from poly.ir.nest import Nest, Statement
 from poly.lowering.calls import iterators_of
-from poly.model import ASSUMED_STRIDE
+from poly.machine.description import LINE
+from poly.model import ASSUMED_STRIDE, tile_shape
+from poly.model.core import Caches, Target
+from poly.model.tiles import Pitches, TileCalls
 
 LEAST = 16
 """The number of reduction steps in the box from which on a kernel call pays off, whatever its tile."""
 
-STORE, COPY = 1.0, 1.0
-"""Costs relative to the multiply-add of a vector: to store a result alone, and to copy an element into a panel."""
+STORE, TURN = 2.0, 12.0
+"""Multiply-adds of vectors in the time to add a result to an element alone, and to turn a vector of results in
+registers and to add it to its elements."""
 
-FETCH = 4.0
-"""The same, to load an element from a cache line of its own that no near cache keeps."""
-
-RESULT = 2.0
-"""The same, to load and to store a vector of results."""
-
-IN_FLIGHT = 8
-"""Vectors of results that keep the multiply-add units busy: the units times their latency."""
+Cost = Callable[["InnerBox"], float]
+"""The time of a box's multiply-adds relative to those of whole vectors."""
 
 
 @dataclass(frozen=True)
@@ -74,25 +72,79 @@ class InnerBox:
         """Whether the right operand must be packed, since it is not contiguous along the columns."""
         return is_apart(self.nest, self.contraction.right, self.column)
 
-    def cost(self, lanes: int, near: float = inf) -> float:
-        """The cost of a multiply-add relative to those of whole vectors; `near` is the size of the near caches."""
-        computed = _cost(self.nest, self.statement, self.contraction, self.column, self.reduction, lanes)
-        waits = max(0.0, IN_FLIGHT / self.results(lanes) - 1)
-        fetched = FETCH * lanes / self.extent(self.column) * self._is_scattered(near)
-        return computed + waits + RESULT / self.steps + fetched
+    @property
+    def is_turned(self) -> bool:
+        """Whether results lie apart along the columns, so that each tile of them is turned before it is stored."""
+        return is_apart(self.nest, self.contraction.output, self.column)
 
-    def results(self, lanes: int) -> int:
-        """The vectors of results of the box."""
-        return self.extent(self.row) * ceil(self.extent(self.column) / lanes)
+    def time(self, target: Target) -> float:
+        """The time relative to that of multiply-adds of whole vectors with operands in the first level."""
+        lanes, unit = target.isa.lanes(self.dtype), target.unit(self.dtype)
+        m, n = float(self.extent(self.row)), float(self.extent(self.column))
+        kernel, steps = self.kernel(target.isa), float(self.steps)
+        calls = TileCalls(
+            self.dtype, m, n, steps, 1.0, (kernel.rows,), (kernel.columns,), steps, self._pitches,
+            operations=self.contraction.product.operations,
+        )  # fmt: skip
+        line = LINE / self._rate(target) / unit if self._is_scattered(target.caches) else 0.0
+        computed = calls.time(target) * lanes / (m * n * steps)
+        copy = target.line("turned copy", "L2") / (LINE // self.dtype.size)
+        return computed + lanes * (self._storing(lanes) / steps + self.packed * copy / self._uses_of_right() + line / n)
 
-    def _is_scattered(self, near: float) -> bool:
-        """Whether the left operand exceeds the near caches, and no loop of the box reads its neighbours together."""
+    def least(self, lanes: int) -> float:
+        """A lower bound of `time`."""
+        return _least(self.statement, self.column, lanes)
+
+    def kernel(self, isa: ISA) -> OuterProduct:
+        """The register tile that fits the box best."""
+        m, n, lanes = self.extent(self.row), self.extent(self.column), isa.lanes(self.dtype)
+        turned = TURN * lanes / self.steps * self.is_turned
+        return tile_shape(min(m, ASSUMED), min(n, ASSUMED), isa, self.dtype, turned, self.contraction.product)
+
+    def is_busy(self, lanes: int) -> bool:
+        """Whether a call of few steps has many results next to each other."""
+        results = self.extent(self.row) * ceil(self.extent(self.column) / lanes)
+        return 2 * self.steps >= LEAST and self.steps * results >= 4 * LEAST and not self.is_turned
+
+    @property
+    def _pitches(self) -> Pitches:
+        c, size = self.contraction, self.dtype.size
+        right = 0 if self.packed else distance(self.nest, c.right, self.reduction[-1])
+        left, output = (distance(self.nest, access, self.row) for access in (c.left, c.output))
+        return Pitches(left * size, right * size, output * size)
+
+    def _storing(self, lanes: int) -> float:
+        """The time to put a result where it belongs, if the columns' neighbours lie apart."""
+        by_rows = TURN / min(self.extent(self.row), lanes)
+        alone = is_apart(self.nest, self.contraction.output, self.row)
+        return (STORE if alone else min(STORE, by_rows)) * self.is_turned
+
+    def _uses_of_right(self) -> int:
+        """How often an element of the right operand is used: a copy serves all of them."""
+        used = iterators_of(self.statement, self.contraction.right)
+        return prod(self.extent(name) for name in self.statement.iterators if name not in used)
+
+    def _is_scattered(self, caches: Caches) -> bool:
+        """Whether the left operand exceeds the nearest cache, and no loop of the box reads its neighbours together."""
+        used = iterators_of(self.statement, self.contraction.left)
+        inner = used.intersection((self.row, *self.reduction))
+        apart = all(is_apart(self.nest, self.contraction.left, name) for name in inner)
+        return apart and self._left_bytes() > caches.l1
+
+    def _left_bytes(self) -> float:
+        """Bytes of the left operand in one iteration of the batch loops."""
         left = self.contraction.left
         used = iterators_of(self.statement, left)
-        inner = used.intersection((self.row, *self.reduction))
-        batches = prod(self.extent(name) for name in used.intersection(self.contraction.batch))
-        large = expected_bytes(self.nest.array(left.array)) > near * batches
-        return large and all(is_apart(self.nest, left, name) for name in inner)
+        return expected_bytes(self.nest.array(left.array)) / prod(
+            self.extent(name) for name in used.intersection(self.contraction.batch)
+        )
+
+    def _rate(self, target: Target) -> float:
+        """Bytes per second of the left operand from the cache that holds it."""
+        bytes, caches = self._left_bytes(), target.caches
+        if bytes > max(caches.l2, caches.l3):
+            return target.rates.memory
+        return target.rates.l3 if bytes > caches.l2 else target.rates.l2
 
     @property
     def dtype(self) -> DType:
@@ -121,11 +173,8 @@ class InnerBox:
         return 0
 
 
-def inner_box(nest: Nest, statement: Statement, isa: ISA, near: float = inf) -> InnerBox | None:
-    """The contraction, oriented as a kernel for this ISA runs it, with the box of least cost; None if it has none.
-
-    An operand of more than `near` bytes leaves the near caches before it is used again.
-    """
+def inner_box(nest: Nest, statement: Statement, isa: ISA, cost: Cost) -> InnerBox | None:
+    """The contraction, oriented as a kernel for this ISA runs it, with the box of least cost; None if it has none."""
     c = recognise(nest, statement)
     if c is None or statement.domain.is_empty():
         return None
@@ -133,31 +182,21 @@ def inner_box(nest: Nest, statement: Statement, isa: ISA, near: float = inf) -> 
     for least, oriented, column in _columns(nest, statement, c, lanes):
         if best is not None and best[0] <= least:
             break
-        box = _box(nest, statement, oriented, column, lanes)
-        cost = box.cost(lanes, near) if box else inf
-        if box is not None and (best is None or cost < best[0]):
-            best = cost, box
+        for box in _worthwhile(nest, statement, oriented, column, lanes):
+            here = cost(box)
+            if best is None or here < best[0]:
+                best = here, box
     return best[1] if best else None
 
 
-def _box(nest: Nest, statement: Statement, c: Contraction, column: str, lanes: int) -> InnerBox | None:
-    """The box with these columns and the longest rows and reduction; None if there is none.
-
-    One of few steps for each result serves if there is no other, and if a call has many results next to each other.
-    """
-    few = None
-    for box in _boxes(nest, statement, c, column):
-        if box.steps >= LEAST:
-            return box
-        busy = 2 * box.steps >= LEAST and box.steps * box.results(lanes) >= 4 * LEAST
-        if few is None and busy and not is_apart(nest, c.output, column):
-            few = box
-    return few
+def _worthwhile(nest: Nest, statement: Statement, c: Contraction, column: str, lanes: int) -> list[InnerBox]:
+    """The boxes with these columns whose calls have enough steps: fewer if they have many results in vectors."""
+    return [box for box in _boxes(nest, statement, c, column) if box.steps >= LEAST or box.is_busy(lanes)]
 
 
 def _boxes(nest: Nest, statement: Statement, c: Contraction, column: str) -> Iterator[InnerBox]:
     """All boxes with these columns, those with the longest rows first, and of these that of the longest reduction."""
-    rows = _longest(statement, c.rows)
+    rows = _longest(statement, sorted(c.rows, key=lambda name: distance(nest, c.left, name)))
     if distance(nest, c.output, column) != 1:
         rows.sort(key=lambda name: distance(nest, c.output, name))
     for row, reduce in product(rows, _longest(statement, c.reduce)):
@@ -180,27 +219,19 @@ def _within(statement: Statement, inner: tuple[str, str, str], taps: Sequence[st
 
 
 def _columns(nest: Nest, statement: Statement, c: Contraction, lanes: int) -> list[tuple[float, Contraction, str]]:
-    """Each loop that may count the columns, the best first: its least cost, and the contraction with it in that role.
+    """Each loop that may count the columns, the best first: its least time, and the contraction with it in that role.
 
-    Of those that cost the same, a loop along which the right operand is contiguous comes first, then the longest.
+    Of those that take the same, a loop along which the right operand is contiguous comes first, then the longest.
     """
     ways = [(oriented, column) for oriented in (c, exchange(c)) for column in oriented.columns]
-    found = [(_cost(nest, statement, *way, way[0].reduce, lanes), *way) for way in ways]
+    found = [(_least(statement, column, lanes), way, column) for way, column in ways]
     return sorted(found, key=lambda way: (way[0], is_apart(nest, way[1].right, way[2]), -_extent(statement, way[2])))
 
 
-def _cost(nest: Nest, statement: Statement, c: Contraction, column: str, reduction: Iterable[str], lanes: int) -> float:
-    """The cost of a multiply-add with these columns and steps of the reduction, relative to those of whole vectors.
-
-    Vectors may be partial; results may not be contiguous, and are then stored one by one after these steps; the right
-    operand may have to be copied, once for all rows that use an element.
-    """
-    extents = {name: _extent(statement, name) for name in statement.iterators}
-    idle = ceil(extents[column] / lanes) * lanes / extents[column]
-    alone = STORE * lanes / prod(extents[name] for name in reduction)
-    used = iterators_of(statement, c.right)
-    copy = COPY * lanes / prod(extent for name, extent in extents.items() if name not in used)
-    return idle + alone * is_apart(nest, c.output, column) + copy * is_apart(nest, c.right, column)
+def _least(statement: Statement, column: str, lanes: int) -> float:
+    """The least time of a multiply-add with these columns relative to those of whole vectors: some may be partial."""
+    columns = _extent(statement, column)
+    return ceil(columns / lanes) * lanes / columns
 
 
 def is_apart(nest: Nest, access: Load, iterator: str) -> bool:
@@ -230,4 +261,4 @@ def _is_box(statement: Statement, inner: tuple[str, ...]) -> bool:
     """Whether these iterators take all combinations of their values for each value of the others."""
     values = coordinates(statement.domain, statement.iterators)
     others = tuple((name, value) for name, value in values.items() if name not in inner)
-    return Instances("rest", statement.domain, others).is_box([values[name] for name in inner])
+    return Instances("rest", statement.domain, others).is_box([values[name] for name in values if name in inner])

@@ -3,6 +3,7 @@
 over a box               contraction.py: tiles, copies and an outer product, chosen by the model
 without rows             matrix_vector.py: a kernel that streams the matrix
 over boxes               non_rectangular.py: an outer product over the loops that form a box once the others are fixed
+with borders             interiors.py: these apart, where tiles then take more steps at once
 over a slanted domain    triangles.py: as over a box, of which a part is stored
 
 What follows the first of these runs on its register tiles where that is legal: epilogues.py.
@@ -28,11 +29,11 @@ from poly.autoschedule.rules.epilogues import with_epilogues
 from poly.autoschedule.rules.form import Form
 from poly.autoschedule.rules.fusion import fused
 from poly.autoschedule.rules.grain import in_groups
-from poly.autoschedule.rules.inner_boxes import inner_box
+from poly.autoschedule.rules.interiors import PAYS, interiors_apart
 from poly.autoschedule.rules.isolation import StepsOf, each_contraction, isolated, isolation, sums_apart
 from poly.autoschedule.rules.lanes import in_lanes
 from poly.autoschedule.rules.matrix_vector import StreamedProduct, matrix_vector_steps, streamed
-from poly.autoschedule.rules.non_rectangular import NonRectangular, non_rectangular_steps
+from poly.autoschedule.rules.non_rectangular import NonRectangular, best_box, non_rectangular_steps
 from poly.autoschedule.rules.sharing import parallelized_beside_kernels
 from poly.autoschedule.rules.triangles import in_place_steps, slanted_sum_steps, triangle_steps
 from poly.autoschedule.spaces.space import Family
@@ -41,7 +42,7 @@ from poly.model import Choice
 from poly.model.core import Target
 from poly.schedules.matching import zeroing
 from poly.schedules.schedule import Schedule, schedule
-from poly.schedules.steps import Step, Tensorize
+from poly.schedules.steps import Part, Step, Tensorize
 
 Product = StreamedProduct | NonRectangular
 """A contraction whose rule provides forms."""
@@ -59,6 +60,20 @@ def contracted(nest: Nest, target: Target, choices: Mapping[str, Choice] | None 
 
     made = _contracted(base, target, steps)
     return made if made.steps != base.steps else schedule(nest)
+
+
+def with_interiors(nest: Nest, target: Target, pays: float = PAYS) -> Schedule | None:
+    """The same with the interiors of contractions apart from their borders; None if there are none, or none pays.
+
+    None as well if a microkernel does not serve all of these parts.
+    """
+    base = interiors_apart(sums_apart(nest), target, pays)
+    if base is None:
+        return None
+    made = _contracted(base, target, lambda statement, loops: _steps(base.nest, statement, loops, target))
+    served = {step.statement for step in made.steps if isinstance(step, Tensorize)}
+    parted = {name for step in base.steps if isinstance(step, Part) for name in (step.statement, step.near)}
+    return made if parted <= served else None
 
 
 def _contracted(base: Schedule, target: Target, steps_of: StepsOf) -> Schedule:
@@ -174,7 +189,7 @@ def _products(nest: Nest, target: Target) -> Iterator[Product]:
         on_device = isinstance(target.isa, DeviceISA) and _other_product(nest, statement)
         if on_device or _converts(nest, statement) or not sums(target.isa, _dtype(nest, statement)):
             continue
-        box = inner_box(nest, statement, target.isa, target.caches.l1) if r is None else None
+        box = best_box(nest, statement, target) if r is None else None
         if box is not None:
             yield NonRectangular(box, loops, target, made_with)
         elif r is not None and not r.rows and streamed(r) and _dtype(nest, statement).is_float:

@@ -25,24 +25,17 @@ from typing import Literal, get_args
 
 from microkernels.catalogue import gemm
 from microkernels.kernel import OuterProduct
-from poly.analysis.roles import ASSUMED
 from poly.autoschedule.rules.form import Form
-from poly.autoschedule.rules.inner_boxes import InnerBox, distance, inner_box, is_apart
+from poly.autoschedule.rules.inner_boxes import InnerBox, distance, inner_box
 from poly.autoschedule.rules.isolation import MadeWith
 from poly.autoschedule.spaces.grids import fitting, tile_knobs
 from poly.autoschedule.spaces.space import Values
 from poly.ir.nest import Nest, Statement
 from poly.lowering.calls import iterators_of
-from poly.model import tile_shape
+from poly.machine.description import LINE
 from poly.model.core import Target
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Order, Pack, Parallel, Split, Step, Tensorize
-
-LINE = 64
-"""Bytes of a cache line."""
-
-TURN = 8
-"""The cost, in multiply-adds of vectors, to turn a block of results in registers and to store it, for each vector."""
 
 Place = Literal["inside", "between", "outside", "under rows", "over all"]
 """The position of the column tile loop: inside the row tile loop, right around it, around all other loops, inside all
@@ -65,10 +58,7 @@ def _apart(r: InnerBox, name: str) -> int:
 
 def usual_tiles(r: InnerBox, target: Target) -> RegisterTile:
     """The register tile that fits the box best, and the outermost loop for the threads if there is enough work."""
-    m, n = (min(r.extent(name), ASSUMED) for name in (r.row, r.column))
-    turned = TURN * target.isa.lanes(r.dtype) / r.steps * is_apart(r.nest, r.contraction.output, r.column)
-    kernel = tile_shape(m, n, target.isa, r.dtype, turned, r.contraction.product)
-    place = _usual_place(r, target)
+    kernel, place = r.kernel(target.isa), _usual_place(r, target)
     shared = r.own[0] if r.own and r.work >= target.worthwhile(r.dtype) else None
     if shared and place == "outside" and r.extent(r.column) >= target.threads * kernel.columns:
         shared = r.column
@@ -87,11 +77,16 @@ def _usual_place(r: InnerBox, target: Target) -> Place:
     return "under rows" if not r.packed and r.reused(r.row) > target.caches.l2 else "inside"
 
 
+def best_box(nest: Nest, statement: Statement, target: Target) -> InnerBox | None:
+    """The box of a contraction that takes the least time on a CPU; None if there is none."""
+    return inner_box(nest, statement, target.isa, lambda box: box.time(target))
+
+
 def non_rectangular_steps(
     nest: Nest, statement: Statement, loops: Mapping[str, str], target: Target
 ) -> list[Step] | None:
     """The steps with the usual tiles; None if there is no box. `loops` names the loop of each iterator."""
-    found = inner_box(nest, statement, target.isa, target.caches.l1)
+    found = best_box(nest, statement, target)
     return tiled_steps(found, loops, usual_tiles(found, target)) if found else None
 
 

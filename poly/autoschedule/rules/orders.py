@@ -11,6 +11,7 @@ from poly.autoschedule.rules.form import Form
 from poly.autoschedule.rules.fusion import fused
 from poly.autoschedule.rules.pivots import right_looking
 from poly.autoschedule.rules.shapes import Chain, heaviest
+from poly.autoschedule.rules.strips import in_strips
 from poly.autoschedule.rules.substitution import substituted
 from poly.ir.nest import Nest
 from poly.ir.paths import paths
@@ -25,29 +26,32 @@ PERMUTED = 7
 """The innermost loops of a chain that are permuted: more would have too many orders."""
 
 
-def orders(nest: Nest) -> Iterator[Form]:
-    """The orders and fusions of a nest's loops, the loops as written first."""
-    for start in _starts(nest):
+def orders(nest: Nest, cache: int) -> Iterator[Form]:
+    """The orders and fusions of a nest's loops, the loops as written first; strips fit in a cache of so many bytes."""
+    for start in _starts(nest, cache):
         found = _improved(start)
         yield from found
         yield from permuted(found[-1])
 
 
-def usual_orders(nest: Nest) -> tuple[Form, ...]:
+def usual_orders(nest: Nest, cache: int) -> tuple[Form, ...]:
     """The loops made contiguous and fused where that is legal.
 
-    If sums look ahead, or loops may do without locals that they carry, there are forms with that and without.
+    If sums look ahead, loops may do without locals that they carry, or a loop may be in strips for a cache of so many
+    bytes, there are forms with that and without.
     """
-    return tuple(order for start in _starts(nest) for order in _usual(start))
+    return tuple(order for start in _starts(nest, cache) for order in _usual(start))
 
 
-def _starts(nest: Nest) -> Iterator[Form]:
-    """The loops as written, and without locals that they carry."""
+def _starts(nest: Nest, cache: int) -> Iterator[Form]:
+    """The loops as written, without locals that they carry, and with a loop in strips that fit in a cache."""
     written = Form.fixed((("order", "as written"),), schedule(nest))
     yield written
     made = substituted(written.tried)
     if made is not None:
         yield Form.fixed((*written.traits, ("carried locals", "computed again")), made)
+    for loop, made in in_strips(written.tried, cache):
+        yield Form.fixed((*written.traits, ("strips", loop)), made)
 
 
 def _usual(start: Form) -> tuple[Form, ...]:

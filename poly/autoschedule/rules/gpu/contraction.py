@@ -87,7 +87,7 @@ def gpu_contraction_steps(
     if product is None or product.product != MULTIPLY_ADD:
         return None
     if r is None:
-        box = inner_box(nest, statement, isa)
+        box = inner_box(nest, statement, isa, lambda box: box.least(isa.lanes(box.dtype)) + box.packed + box.is_turned)
         serves = box is not None and not box.packed and box.extent(box.reduce) >= LEAST
         return non_rectangular_group_steps(box, loops, isa, kernels) if box and serves else None
     if not (r.rows and r.columns and r.reduce):
