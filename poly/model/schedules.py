@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
+from math import prod
 
 from codegen.expr import Load
 from poly.ir.layout import strides
@@ -90,7 +92,14 @@ class ScheduleModel:
         copied = frozenset(number for key, number in self._numbers.items() if key[1])
         tiled = (leaf for leaf, tiles in zip(self._leaves, computed, strict=True) if isinstance(tiles, TileCalls))
         known = {n: side for leaf in tiled for n, side in self._sides(leaf)}
-        return ScheduleParts(whole, computed, copied, known, dict(self._reused(sizes)))
+        return ScheduleParts(whole, computed, copied, known, dict(self._reused(sizes)), self._arrays)
+
+    @cached_property
+    def _arrays(self) -> dict[int, tuple[str, float]]:
+        nest = self._made.nest
+        bytes = {a.name: float(a.dtype.size * prod(extent.constant for extent in a.shape)) for a in nest.arrays}
+        names = {number: str(key[0]) for key, number in self._numbers.items() if not key[1]}
+        return {number: (name, bytes[name]) for number, name in names.items()}
 
     def _reused(self, sizes: Sizes) -> Iterator[tuple[int, float]]:
         """The memory of each local: what it has in an iteration of the innermost loop around all of its uses."""

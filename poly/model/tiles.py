@@ -69,7 +69,7 @@ class TileCalls:
     columns: tuple[int, ...]
     steps_a_call: float
     pitches: Pitches
-    shared: float = 1.0
+    shared: tuple[float, ...] = (1.0,)
     starts: float = 0.0
     operations: int = 1
     """The vector operations of a step; a multiply-add is one."""
