@@ -8,8 +8,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from poly.commands import poly
+from poly.ir.budget import TooCostly
 from poly.measure.child import Died
-from poly.rewriting import check
+from poly.rewriting import check, report
 
 HEAD = "void f(int n, double *x, double *y, unsigned u)\n{\n    int i = 0;\n"
 LOOP = "for (i = 0; i < n; i++) "
@@ -132,6 +133,19 @@ def test_one_refused_scop_leaves_the_others(tmp_path: Path) -> None:
     done, new = optimize(tmp_path, bad + good, "--report")
     assert new.read_text().startswith(bad) and "poly_a_g_call(" in new.read_text()
     assert "a.c:4: f\n  stays as it is:" in done.stdout and "done: for portable" in done.stdout
+
+
+@pytest.mark.parametrize("option", ["--report", "--json"])
+def test_a_report_that_takes_too_much_work_says_less(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    def costly(nest: object) -> None:
+        raise TooCostly
+
+    monkeypatch.setattr(report, "dependences", costly)
+    done, new = optimize(tmp_path, scop(LOOP + "x[i] = 1;"), option)
+    assert done.exit_code == 0 and new.exists()
+    assert ("too much work to tell" if option == "--report" else '"bound_by": null') in done.stdout
 
 
 def test_a_kernel_that_crashes_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

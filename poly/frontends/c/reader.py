@@ -121,7 +121,9 @@ class Reader:
         contexts = (*self.body, *(node.type for node in outside))
         self.integers = self.uses.sources({name for node in contexts for name in integer_contexts(node)})
         counters = frozenset(_counters(self.body))
-        self.statements = Statements(self.source, self.typedefs, self.uses, counters, dict(self._unsigned()))
+        self.statements = Statements(
+            self.source, self.typedefs, self.uses, counters, frozenset(self.integers), dict(self._unsigned())
+        )
         self.sizes: dict[str, Affine] = {}
         self.arguments: dict[str, tuple[CType, c_ast.Decl]] = {}
         self.declared: dict[str, tuple[c_ast.Decl, CType]] = {}
