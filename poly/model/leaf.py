@@ -19,7 +19,7 @@ from poly.lowering.calls import absorbed, inner_bands
 from poly.model.core import PER_CYCLE, Target
 from poly.model.footprint import ArrayAccesses
 from poly.model.parts import Compute, Side
-from poly.model.tiles import Pitches, TileCalls
+from poly.model.tiles import Pitches, Stores, TileCalls, stores
 from poly.model.view import Sizes, View
 from poly.model.work import InstanceWork, work
 from poly.schedules.schedule import Schedule
@@ -198,6 +198,7 @@ class PlainStatement:
             shared=self._shared(sizes),
             starts=self._starts(sizes),
             operations=kernel.contract.product.operations,
+            stores=self._stores(micro, at),
             dot=dot,
         )
 
@@ -210,6 +211,12 @@ class PlainStatement:
             return 0 if side in self.packed else self.sides[side].stride(loop) * self.dtype.size
 
         return Pitches(apart("left", row), apart("right", step), apart("output", row))
+
+    def _stores(self, micro: Micro, at: Mapping[str, int]) -> Stores:
+        def stride(band: Band | None) -> int:
+            return self.sides["output"].stride(self.view.fastest(at[band.name])) if band else 0
+
+        return stores(stride(micro.columns), stride(micro.rows))
 
     def _parallel(self) -> int | None:
         """The position of the parallel loop."""

@@ -59,11 +59,12 @@ class TreePart:
 class ScheduleModel:
     """Predicts the cost of schedules that differ from a given one only in block sizes; its nest has no open sizes.
 
-    `knobs` maps each of its loops over blocks to the knob that sets their size.
+    `knobs` maps each of its loops over blocks to the knob that sets their size. The copies of the array `ready` cost
+    nothing.
     """
 
-    def __init__(self, made: Schedule, knobs: Mapping[str, str], target: Target) -> None:
-        self._made, self._target = made, target
+    def __init__(self, made: Schedule, knobs: Mapping[str, str], target: Target, ready: str = "") -> None:
+        self._made, self._target, self._ready = made, target, ready
         nest = made.nest
         found = {name: path for name, path in paths(made.tree).items() if not untaken(nest, made.tree, name).is_empty()}
         bands = {name: tuple(band for band in path if isinstance(band, Band)) for name, path in found.items()}
@@ -201,6 +202,8 @@ class ScheduleModel:
 
     def _copies(self, region: TreePart, pack: Copy) -> Iterable[CopiedOperand]:
         """The copies made by a node; they are transposed if a microkernel sums along the operand's contiguous axis."""
+        if pack.array == self._ready:
+            return
         number = 1 + next(at for at, one in enumerate(self._packs) if one is pack)
         for one in region.accessed:
             if one.copy == number:
