@@ -27,17 +27,23 @@ import islpy as isl
 
 from microkernels.catalogue import gemm
 from microkernels.kernel import OuterProduct
-from poly.autoschedule.rules.form import Form
+from poly.analysis.roles import expected_bytes
+from poly.autoschedule.rules.attempt import applied
+from poly.autoschedule.rules.form import Form, usual_parts
 from poly.autoschedule.rules.inner_boxes import InnerBox, distance, inner_box
-from poly.autoschedule.rules.isolation import MadeWith
+from poly.autoschedule.rules.isolation import MadeWith, isolated
 from poly.autoschedule.spaces.grids import fitting, tile_knobs
 from poly.autoschedule.spaces.space import Values
 from poly.ir.nest import Nest, Statement
 from poly.lowering.calls import iterators_of
 from poly.machine.description import LINE
 from poly.model.core import Target
-from poly.schedules.schedule import Schedule
+from poly.model.price import price
+from poly.schedules.schedule import Schedule, schedule
 from poly.schedules.steps import Order, Pack, Parallel, Split, Step, Tensorize
+
+PAYS = 0.95
+"""How much of the time of the usual place another one may be expected to take: the model is no more exact."""
 
 Place = Literal["inside", "between", "outside", "under rows", "over all"]
 """The position of the column tile loop: inside the row tile loop, right around it, around all other loops, inside all
@@ -60,15 +66,36 @@ def _apart(r: InnerBox, name: str) -> int:
 
 def usual_tiles(r: InnerBox, target: Target) -> RegisterTile:
     """The register tile that fits the box best, and the outermost loop for the threads if there is enough work."""
-    kernel, place = r.kernel(target.isa), _usual_place(r, target)
+    kernel = r.kernel(target.isa)
+    place = _usual_place(r, kernel, target)
     shared = r.own[0] if r.own and r.work >= target.worthwhile(r.dtype) else None
     if shared and place == "outside" and r.extent(r.column) >= target.threads * kernel.columns:
         shared = r.column
     return RegisterTile(kernel, place, shared)
 
 
-def _usual_place(r: InnerBox, target: Target) -> Place:
-    """Where the column tile loop goes: each of the `own` loops' iterations finds its operands in the nearer caches.
+def _usual_place(r: InnerBox, kernel: OuterProduct, target: Target) -> Place:
+    """Where the column tile loop goes: by simple rules, unless the model expects another place to be clearly better.
+
+    What fits the second-level cache needs no such comparison.
+    """
+    usual = _simple_place(r, target)
+    arrays = {load.array for load in (r.contraction.output, r.contraction.left, r.contraction.right)}
+    alone = isolated(schedule(r.nest), r.statement)
+    if alone is None or sum(expected_bytes(r.nest.array(name)) for name in arrays) <= target.caches.l2:
+        return usual
+
+    def seconds(place: Place) -> float:
+        made = applied(alone[0], tiled_steps(r, alone[1], RegisterTile(kernel, place)))
+        return price(usual_parts(made, target), target).seconds
+
+    places: tuple[Place, ...] = get_args(Place)
+    best = min(places, key=seconds)
+    return best if seconds(best) < PAYS * seconds(usual) else usual
+
+
+def _simple_place(r: InnerBox, target: Target) -> Place:
+    """The place by which each of the `own` loops' iterations finds its operands in the nearer caches.
 
     Where these loops count results in the same cache line, those of a tile are finished while it is there.
     """
