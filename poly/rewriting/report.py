@@ -50,6 +50,8 @@ def checked(check: Checked) -> str:
     """The outcome of a comparison in words."""
     if check.problem:
         return f"WRONG: {check.problem}"
+    if check.obstacle:
+        return f"not compared: {check.obstacle}"
     where = f" in {check.array}" if check.array else ""
     verdict = "equal up to rounding" if check.passed else "WRONG"
     return (

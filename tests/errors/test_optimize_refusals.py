@@ -160,6 +160,16 @@ def test_a_kernel_that_crashes_is_wrong(tmp_path: Path, monkeypatch: pytest.Monk
     assert not new.exists()
 
 
+def test_loops_that_take_too_long_are_not_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def ask(child: object, order: check.RunFunction, seconds: float) -> object:
+        raise Died("hangs")
+
+    monkeypatch.setattr(check.Child, "ask", ask)
+    done, new = optimize(tmp_path, scop(LOOP + "x[i] = 1;"), "--check")
+    assert done.exit_code == 1 and "not compared: the loops as written can't be run: hangs" in done.stdout
+    assert "smaller sizes" in done.stderr and not new.exists()
+
+
 @pytest.mark.parametrize("options", [[], ["-o", "a.c"], ["-o", "b.c", "--in-place"], ["-o", "b.c", "-D", "1=2"]])
 def test_bad_options_write_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]) -> None:
     monkeypatch.chdir(tmp_path)

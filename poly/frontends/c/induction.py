@@ -1,74 +1,15 @@
-"""Integers that each iteration of a loop changes alike: their values in terms of its counter.
-
-k = 0;
-for (i = 0; i < n; i++) {        for i in range(n):
-  x[k] = y[i];              ->       x[3*i] = y[i]
-  k += 3;
-}
-
-(Wolfe, "Beyond induction variables", PLDI 1992: linear induction variables, and wrap-around variables.)
-"""
+"""What C statements do to an integer in each iteration of a loop."""
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Iterable, Sequence
-from copy import deepcopy
-from dataclasses import dataclass
 
 from pycparser import c_ast
 
 from poly.frontends.c.declarations import Uses, names_in
-from poly.frontends.c.polynomials import Polynomial, expression, polynomial, product, total
+from poly.frontends.polynomials import Polynomial, product, total
 
 STEPS = {"p++": 1, "++": 1, "p--": -1, "--": -1}
-
-
-@dataclass(frozen=True)
-class CountedLoop:
-    """The counter of a loop, its first value, its step, and the value at which it ends."""
-
-    counter: str
-    start: Polynomial
-    step: int
-    end: Polynomial | None
-    """None if it has several ends, or one that is no sum of products."""
-
-    def at(self, entry: ast.expr, by: Polynomial) -> ast.expr:
-        """What was `entry` before the loop, at the start of an iteration, if each adds `by`."""
-        apart = total({(self.counter,): 1}, _negative(self.start))
-        if not any(factor % self.step for factor in by.values()):
-            return plus(entry, product({key: factor // self.step for key, factor in by.items()}, apart))
-        counted = apart if self.step > 0 else _negative(apart)
-        done = ast.BinOp(expression(counted), ast.FloorDiv(), ast.Constant(abs(self.step)))
-        return ast.BinOp(entry, ast.Add(), ast.BinOp(expression(by), ast.Mult(), done))
-
-    def trips(self, is_natural: Callable[[ast.expr], bool]) -> Polynomial | None:
-        """The number of iterations; None if it is not clear."""
-        if self.end is None:
-            return None
-        apart = total(self.end, _negative(self.start))
-        apart = apart if self.step > 0 else _negative(apart)
-        if not any(apart):
-            return {(): max(0, -(-apart.get((), 0) // abs(self.step)))}
-        return apart if abs(self.step) == 1 and is_natural(expression(apart)) else None
-
-    def before(self, value: ast.expr, entry: ast.expr) -> ast.expr:
-        """At the start of an iteration, the value at the end of the one before, which for the first is `entry`."""
-        first = ast.Compare(ast.Name(self.counter, ast.Load()), [ast.Eq()], [expression(self.start)])
-        return ast.IfExp(first, entry, _Earlier(self).visit(deepcopy(value)))
-
-
-class _Earlier(ast.NodeTransformer):
-    """An expression of a loop's counter in the iteration before."""
-
-    def __init__(self, loop: CountedLoop) -> None:
-        self._loop = loop
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        if node.id != self._loop.counter:
-            return node
-        return expression(total({(node.id,): 1}, {(): -self._loop.step}))
 
 
 def change(
@@ -141,13 +82,3 @@ def last_value(body: c_ast.Node, name: str) -> c_ast.Node | None:
             named = set(names_in([value]))
             return None if name in named or any(before.written(one) for one in named) else value
     return None
-
-
-def plus(value: ast.expr, more: Polynomial) -> ast.expr:
-    """A sum, as a sum of products if the value is one."""
-    terms = polynomial(value)
-    return ast.BinOp(value, ast.Add(), expression(more)) if terms is None else expression(total(terms, more))
-
-
-def _negative(value: Polynomial) -> Polynomial:
-    return product(value, {(): -1})

@@ -25,10 +25,11 @@ from poly.frontends.c.declarations import (
     type_of,
     unknown_type,
 )
-from poly.frontends.c.induction import STEPS, CountedLoop, addend, change, last_value, plus
+from poly.frontends.c.induction import STEPS, addend, change, last_value
 from poly.frontends.c.place import marked, shown
-from poly.frontends.c.polynomials import Polynomial, Range, expression, polynomial, product
 from poly.frontends.c.values import Value, Values, converted
+from poly.frontends.counted import CountedLoop, plus
+from poly.frontends.polynomials import Polynomial, Range, expression, polynomial, product
 from poly.frontends.source import Source
 
 JUMPS: dict[type[c_ast.Node], tuple[str, str]] = {
