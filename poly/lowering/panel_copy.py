@@ -327,7 +327,7 @@ def _along_panels(source: PanelSource, outer: Loops) -> Band | None:
 
 
 def _are_alike(source: PanelSource, outer: Loops, counting: tuple[Band, ...], inside: tuple[Band, ...]) -> bool:
-    """Whether all panels that a call copies have the same iterations of some loops; those `counting` count the calls."""
+    """Whether all panels that a call copies have the same iterations of loops `inside`; `counting` count the calls."""
     domain, name = source.statement.domain, source.statement.name
     panels, calls = (
         Instances("alike", domain, (*outer, *_functions(bands, source.statement)))
