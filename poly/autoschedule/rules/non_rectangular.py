@@ -22,6 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product, takewhile
+from math import inf
 from typing import Literal, get_args
 
 import islpy as isl
