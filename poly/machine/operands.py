@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from microkernels.kernel import OuterProduct
 from poly.machine.description import LINE, PAGE, Machine
 from poly.machine.measured import LineCost, PlaceCost, TileSpeed
-from poly.machine.tile_probes import DTYPE, Positions, TileProbes
+from poly.machine.tile_probes import DTYPE, UNALIGNED, Positions, TileProbes, aligned
 
 DEPTH, SHALLOW = 256, 48
 """Steps of a call: many, and so few that results do not arrive in their shadow and rows' pages fit in the TLB."""
@@ -25,9 +24,6 @@ PITCH = PAGE + LINE
 
 PITCHES = {1: PAGE, 2: PAGE // 2, 4: PAGE // 4, 8: PAGE // 8, 64: PAGE // 8 + LINE}
 """Bytes from row to row by the classes of a page's 64 lines in which the rows begin."""
-
-UNALIGNED = 16
-"""Bytes behind a cache line at which NumPy's arrays begin; panels begin at one."""
 
 ENTRIES, FAR_PAGES = 64, 4096
 """Pages that the first-level TLB holds for data, at least, and more than the second one holds."""
@@ -95,8 +91,8 @@ class Operands:
         self._probes, self._usual, self._tall, self._regions = probes, usual, tall, regions(here)
         ways = here.caches[0].ways
         self._crowd = max(0, tall.rows - ways) / ways
-        self._far_array = _aligned(self._regions["memory"] * 9 // 8 + 2 * PITCH * DEPTH)
-        self._near_arrays = _aligned(1 << 21), _aligned(1 << 21)
+        self._far_array = aligned(self._regions["memory"] * 9 // 8 + 2 * PITCH * DEPTH)
+        self._near_arrays = aligned(1 << 21), aligned(1 << 21)
 
     def jobs(self) -> dict[Name, Job]:
         """All jobs by name: an operand with its level, rows in place, or what these are compared with."""
@@ -272,16 +268,6 @@ def _lines(elements: int) -> float:
 def _after(size: int) -> int:
     """The first element of a page at least `size` bytes behind the start."""
     return -(-size // PAGE) * PAGE // DTYPE.size
-
-
-def _aligned(size: int) -> NDArray[np.float32]:
-    """An array of ones that begins with a page, on small pages, as all arrays but very large ones are."""
-    memory = mmap.mmap(-1, size + PAGE)
-    if hasattr(mmap, "MADV_NOHUGEPAGE"):
-        memory.madvise(mmap.MADV_NOHUGEPAGE)
-    whole = np.frombuffer(memory, np.float32, size // DTYPE.size)
-    whole[:] = 1
-    return whole
 
 
 def _behind(array: NDArray[np.float32]) -> NDArray[np.float32]:
