@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from math import ceil, log
+from math import ceil
 
 from microkernels.dot import DotProduct
 from microkernels.dtypes import DType
 from poly.machine.description import LINE, PAGE
 from poly.model.choice import shape_penalty
-from poly.model.core import LATENCY, PER_CYCLE, Target, set_count
+from poly.model.core import LATENCY, PER_CYCLE, Target, between, set_count
 from poly.model.traffic import crowding
 
 SUMS = 1.35 * LATENCY * PER_CYCLE
@@ -114,15 +113,6 @@ class TileCalls:
         lost = crowding(self.pitches.left, rows, caches) * self.instances / self.n * ceil(self.n / columns)
         lost += crowding(self.pitches.output, rows, caches) * self.instances / self.steps_a_call / lanes
         return lost * target.costs.crowded
-
-
-def between(value: float, known: Mapping[float, float]) -> float:
-    """What lies at a value between known ones, linear in its logarithm; beyond them, what lies at the nearest."""
-    below = max((one for one in known if one <= value), default=min(known))
-    above = min((one for one in known if one >= value), default=max(known))
-    if below >= above:
-        return known[above]
-    return known[below] + log(value / below) / log(above / below) * (known[above] - known[below])
 
 
 def line_classes(pitch: int) -> int:
