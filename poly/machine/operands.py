@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
-from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +32,9 @@ SAMPLE = 5e5
 
 ROW_TILES = 64
 """Tiles from the top to the bottom of a block of results."""
+
+NEAR = "near"
+"""Instead of a level: where it was found again and again."""
 
 Name = tuple[object, object] | tuple[object, object, object]
 """The name of a job: an operand and a level, rows in place and their pitch and steps, a tile and its steps."""
@@ -109,29 +111,28 @@ class Operands:
                 found["rows", pitch, steps] = partial(self._rows, pitch, steps)
             near = Far("base", self._usual, self._near(self._usual), steps, 0, (0,), 1)
             found["base", steps] = self._far_calls(near).again
+        nearest = min(self._regions.values())
+        for one in (*self._far_right(nearest, self._usual), *self._far_right(nearest, self._tall)):
+            found[_name(one, NEAR)] = self._far_calls(replace(one, at=(0,))).again
         found["rows", PITCH, FAR_PAGES] = partial(self._rows, PITCH, FAR_PAGES)
         for pitch in (PAGE, PITCH):
             found["tall", pitch] = partial(self._run_tall, pitch)
         return found
 
     def costs(
-        self, times: Times, speeds: Mapping[OuterProduct, TileSpeed]
+        self, times: Times, speed: TileSpeed
     ) -> tuple[tuple[LineCost, ...], tuple[PlaceCost, ...], dict[str, float]]:
-        """The costs of lines and of places, and single ones by name."""
-        speed = speeds[self._usual]
+        """The costs of lines and of places, and single ones by name; `speed` is that of the usual tile."""
         missed = max(0.0, times["rows", PITCH, DEPTH] - times["rows", PITCHES[64], DEPTH]) / DEPTH
         each = [(classes, steps) for steps in (SHALLOW, DEPTH) for classes in PITCHES]
         places = tuple(self._place(times, speed, classes, steps, missed) for classes, steps in each)
-        # Two jobs are calls whose operands are near, but for B's panel in the second level. Each is slow on some pages.
-        base = min(times["base", DEPTH], times.get(("right panels", "L2", self._usual.rows), inf))
 
         def before(one: Far) -> float:
-            if one.side != 1:
-                return base if one.steps == DEPTH else times["base", one.steps]
-            own = speeds[one.kernel]
-            apart = DEPTH * missed * (one.operand == "right apart")
-            near = own.call + DEPTH * own.step
-            return near if "panels" in one.operand else near + DEPTH * places[-1].cost * own.vectors + apart
+            """The time of calls with all operands near. Two jobs are such calls as well; each is slow on some pages."""
+            if one.side == 1:
+                return times[_name(one, NEAR)]
+            near = times["base", one.steps]
+            return min(near, times["right panels", NEAR, one.kernel.rows]) if one.steps == DEPTH else near
 
         def cost(one: Far, level: str) -> float:
             return max(0.0, times[_name(one, level)] - before(one)) / one.lines

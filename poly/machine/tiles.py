@@ -59,7 +59,7 @@ def tile_costs(here: Machine) -> TileCosts:
     times = rounds.run()
     found = {k: _speed(k, times[k, SHORT], times[k, LONG]) for k in near}
     speeds = tuple(found.values())
-    lines, places, others = operands.costs(times, found)
+    lines, places, others = operands.costs(times, found[usual])
     products = tuple(ProductCost(name, times["product", name]) for name in probes.products)
     return TileCosts(
         speeds, lines, places, **others, disturbed=rounds.disturbed, spread=rounds.spread, products=products
