@@ -97,9 +97,10 @@ def libraries(
 ) -> None:
     """Measure poly's kernels against the libraries installed here.
 
-    WORKLOADS are gemm, einsum, conv2d, stencil, bandwidth, reductions, fusion, attention and cold (single calls by
-    threads that slept); all of them by default. Every result is checked against float64; the exit status is 1 when
-    one of poly's is wrong or missing, else 3 when `--compare` finds a case that is slower than before, else 0.
+    WORKLOADS are gemm, mixed (of i8 and bf16), einsum, conv2d, stencil, bandwidth, reductions, fusion, attention and
+    cold (single calls by threads that slept); all of them by default. Every result is checked against float64; the exit
+    status is 1 when one of poly's is wrong or missing, else 3 when `--compare` finds a case that is slower than before,
+    else 0.
     `poly bench compare` compares two stored runs.
 
     With `--target opencl` the kernels run on an OpenCL device, on arrays in its memory and on all of its compute units;

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from benchmarks.arrays import Arrays
 from benchmarks.case import Case, Problem
 from benchmarks.contender import Contender, Entrant, Failed, NotInstalled, Tuned
+from benchmarks.problems.mixed import MixedMatmul
 from microkernels.dtypes import DType
 from poly.timing.load import MachineLoad
 from poly.timing.summary import Summary, is_precise, paired_ratio, summarize
@@ -56,6 +57,8 @@ ATTEMPTS = 3
 
 MARGIN = 8
 """The tolerance as a multiple of sqrt(k) epsilon, by which rounding errors of k random terms grow."""
+ROUNDED = 2.0**-8
+"""The tolerance where a peer rounds results of halves to bf16, once: its unit."""
 
 
 @dataclass(frozen=True)
@@ -257,6 +260,8 @@ def accuracy(problem: Problem, dtype: DType) -> float:
     """The largest relative error that passes for a problem, in a scalar type."""
     if not dtype.is_float:
         return 0.0
+    if isinstance(problem, MixedMatmul) and problem.operands.is_float:
+        return ROUNDED
     epsilon = float(np.finfo(dtype.numpy_name).eps)
     return float(MARGIN * epsilon * np.sqrt(problem.reduction + 1))
 

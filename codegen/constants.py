@@ -21,8 +21,9 @@ class Constants:
     exp is 0, above `highest` infinity; above `flat`, tanh is 1. `tanh` are the two polynomials of its fraction, `above`
     and `below` in `x - x*z*above/below`. `mantissa` bits follow an exponent that is stored with `bias` added. `log` are
     q's coefficients, and `root` the bits of sqrt(1/2). `inverses` of ln 2 and ln 10, and log10 2, are split in two like
-    `ln2`, the inverses after `head` bits. `erf` are p's and `tail` t's coefficients; erf is 1 above `whole`, and
-    `centre` is for f64. `sinh` and `atan` are p's coefficients, `quarter` is pi/2 in two parts.
+    `ln2`, the inverses after `head` bits. `erf` are p's and `tail` t's coefficients, for numbers up to `parting` and
+    beyond; erf is 1 above `whole`, and `centre` is for f64. `sinh` and `atan` are p's coefficients, `quarter` is pi/2
+    in two parts.
     """
 
     dtype: DType
@@ -42,6 +43,7 @@ class Constants:
     log10_2: tuple[float, float]
     erf: tuple[float, ...]
     tail: tuple[float, ...]
+    parting: float
     centre: float
     whole: float
     sinh: tuple[float, ...]
@@ -101,24 +103,22 @@ CONSTANTS = (
         inverses=((1.4423828125, 0.00031222838896340733), (0.4342041015625, 9.038034075182765e-05)),
         log10_2=(0.301025390625, 4.605038981195214e-06),
         erf=(
-            0.12837916584835093,
-            -0.37612626666720334,
-            0.11283594715160218,
-            -0.026854212010626412,
-            0.005189087423433974,
-            -0.000801686428716587,
-            7.875875062685488e-05,
+            0.12837914420307503,
+            -0.3761245597721763,
+            0.11281407304266808,
+            -0.02675150034963488,
+            0.004970797456565185,
+            -0.0005876505632131041,
         ),
         tail=(
-            1.1289572433855557,
-            0.6339714475892645,
-            0.10809191262559006,
-            -0.02530860119477926,
-            0.004373922624821658,
-            -0.0005157455638198312,
-            3.65930118204377e-05,
-            -1.1660325004599574e-06,
+            1.627987295644925,
+            0.9175269979684741,
+            0.1513758331150617,
+            -0.03272415006934361,
+            0.004549347495217746,
+            -0.0002985625018711025,
         ),
+        parting=0.95,
         centre=0.0,
         whole=4.0,
         sinh=(0.16666666646842135, 0.00833333967591706, 0.00019838101968683888, 2.8062802582276946e-06),
@@ -201,6 +201,7 @@ CONSTANTS = (
             -7.414673933556027e-08,
             -2.7064822829045976e-07,
         ),
+        parting=1.0,
         centre=2.375,
         whole=6.0,
         sinh=(

@@ -426,10 +426,14 @@ class Writer:
                 return lane(value, accumulators[reduction.statement])
 
             found = shape(self.program, [reduction], counter.trips)
+            if found.lanes < keys:  # the place of a narrow key: compilers handle vectors of one size less well
+                found = replace(found, lanes=keys, vectors=1)
             return [block(LaneLoop(counter, found, partials([reduction], scope.taken), one, scope.taken).lines())]
 
         counter = Counter(loop.variable, loop.start, loop.end, loop.step, loop.test_at)
-        size = CHUNK * self.program.isa.lanes(selected.dtype)
+        isa = self.program.isa
+        keys = min(isa.lanes(selected.dtype), isa.most_lanes)
+        size = CHUNK * isa.lanes(selected.dtype)
         lines = SelectionLoop(counter, end, selected, size, body, lanes, names).lines()
         entered = scope.unknown([loop.entered])
         return [branch(conjunction(entered), lines)] if entered else lines

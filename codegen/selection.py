@@ -24,10 +24,12 @@ from codegen.program import Assign, Program
 from codegen.promotion import type_of
 from codegen.scalar import Element
 from codegen.simd import OFFSETS, Use, declared, placed_assign, printer_of, uses
-from microkernels.dtypes import DType
+from microkernels.dtypes import DType, i8, i16, u8
 
 FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 STRICT = {"min": "<", "max": ">"}
+COUNTED = OFFSETS | dict.fromkeys((i8, u8, i16), i16)
+"""The types of keys, and the integers that count the iterations of a chunk of them."""
 
 
 class Update(Protocol):
@@ -100,8 +102,8 @@ class Selection:
 
     @property
     def offsets(self) -> DType:
-        """The type that counts iterations."""
-        return OFFSETS[self.dtype]
+        """The type that counts a chunk's iterations."""
+        return COUNTED[self.dtype]
 
     @property
     def nearest(self) -> str:
@@ -126,7 +128,7 @@ def selection(body: Node, program: Program, variable: str) -> Selection | None:
     varies = any(variable in index.names for _, other in found for index in other.target.indices)
     dtypes = {buffer.name: buffer.dtype for buffer in program.buffers}
     dtype = dtypes[kept.best.array]
-    fits = dtype in OFFSETS and type_of(kept.key, dtypes.__getitem__) == dtype and kept.relation in FLIPPED
+    fits = dtype in COUNTED and type_of(kept.key, dtypes.__getitem__) == dtype and kept.relation in FLIPPED
     if varies or not fits or selected & (touched | own) or len(selected) < len(found):
         return None
     op = "min" if kept.relation.startswith("<") else "max"

@@ -6,7 +6,7 @@ import os
 from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,7 @@ from poly.ir.sizes import fitted
 from poly.ir.strided import with_strides
 from poly.ir.turned import can_turn, turned
 from poly.lowering.arguments import arguments
+from poly.model.host import here
 from poly.records.followed import RECORD_SECONDS, check_source
 from poly.scheduled import Scheduled
 from poly.schedules.schedule import Schedule
@@ -179,7 +180,8 @@ class Kernel(Scheduled):
         `value` is the array: it may have any strides. It is copied: what is written to it later has no effect, so
         that new weights need a new `prepack`. Sizes in its shape are fixed. The new kernel is called without it. It
         follows the schedule of this kernel with all copies of the array before the loops, and a copy of what is read
-        in place here. It can be pickled, with the panels.
+        in place here; where the model chose that schedule, it chooses anew, as copies cost nothing. It can be
+        pickled, with the panels.
 
         Raises:
             SpecError: no such argument.
@@ -188,12 +190,16 @@ class Kernel(Scheduled):
             ArgumentError: the value does not fit, or an operand of this kernel was packed before.
             ToolchainError: the kernel could not be built.
         """
+        from poly.autoschedule.default import with_ready  # not needed for a kernel from the cache
         from poly.prepacking import filled, packed_before, told
 
         if self.packed is not None:
             raise ArgumentError(f"{self.packed.array} is packed before, and a kernel has one such operand")
         nest, values = told(self.nest, array, value)
-        schedule = packed_before(followed(nest, self.isa, self.threads, self.basis), array)
+        pack = partial(packed_before, array=array)
+        schedule = pack(followed(nest, self.isa, self.threads, self.basis))
+        if self.basis is None:
+            schedule = with_ready(nest, array, schedule, pack, here(self.isa, self.threads))
         made = prepacked(nest, self.isa, self.threads, schedule, array)
         with using(self.toolchain):
             packed = filled(nest, array, values, made, self.threads)

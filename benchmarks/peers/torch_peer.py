@@ -18,6 +18,7 @@ from benchmarks.problems.contraction import ContractionProblem
 from benchmarks.problems.convolution import Convolution
 from benchmarks.problems.fused import FusedProblem
 from benchmarks.problems.matmul import Matmul
+from benchmarks.problems.mixed import MixedMatmul
 from benchmarks.problems.reductions import ReductionProblem
 from poly.timing.benchmark import python_timed
 
@@ -52,6 +53,8 @@ class Torch(Packaged):
                 run = python_timed(lambda: product(c, a, b, out=c))
                 config = f"{product.__name__}(out=), {mkl_kernels()}"
                 return Contender(self.name, torch.__version__, config, run, lambda: arrays[2], False)
+            case MixedMatmul():
+                return self._mixed(problem, arrays)
             case ContractionProblem():
                 tensors = [torch.from_numpy(x) for x in arrays[:2]]
                 einsum = functools.partial(torch.einsum, problem.subscripts, *tensors)
@@ -70,6 +73,19 @@ class Torch(Packaged):
                 run, version = python_timed(work), torch.__version__
                 return Contender(self.name, version, problem.name, run, lambda: work().numpy(), False)
         return None
+
+    def _mixed(self, problem: MixedMatmul, arrays: tuple[Array, ...]) -> Contender:
+        """`_int_mm` of bytes; of bf16 `mm`, whose result is rounded to bf16. Both assign, which is less work."""
+        torch = loaded()
+        if problem.operands.is_float:
+            a, b = (torch.from_numpy(x.view("int16")).view(torch.bfloat16) for x in arrays[:2])
+            multiply = functools.partial(torch.mm, a, b)
+        else:
+            multiply = functools.partial(torch._int_mm, *map(torch.from_numpy, arrays[:2]))
+        config = f"{multiply.func.__name__}, {onednn_kernels(multiply)}"
+        return Contender(
+            self.name, torch.__version__, config, python_timed(multiply), lambda: multiply().float().numpy(), False
+        )
 
 
 def found() -> object:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 
 from benchmarks.case import Case
-from benchmarks.workloads import bandwidth, cold, conv2d, einsum, fused, gemm, reductions, stencil
+from benchmarks.workloads import bandwidth, cold, conv2d, einsum, fused, gemm, mixed, reductions, stencil
 from microkernels.dtypes import DTYPES, DType
 
 WORKLOADS: Mapping[str, Callable[[DType], Iterator[Case]]] = {
     "gemm": gemm.cases,
+    "mixed": mixed.cases,
     "einsum": einsum.cases,
     "conv2d": conv2d.cases,
     "stencil": stencil.cases,

@@ -9,6 +9,7 @@ from typing import Any
 
 import poly
 from microkernels.dtypes import DType
+from poly import f32, i32
 
 N, M, K, B, C, P, Q, R, S, T = poly.sizes("N M K B C P Q R S T")
 
@@ -70,6 +71,28 @@ def gemm_batched(dtype: Any) -> Any:
                 for j in range(N):
                     for k in range(K):
                         Z[b, i, j] += X[b, i, k] * Y[b, k, j]
+
+    return gemm
+
+
+def gemm_integers(dtype: Any) -> Any:
+    @poly.nest
+    def gemm(A: dtype[M, K], B: dtype[K, N], C: i32[M, N]) -> None:
+        for i in range(M):
+            for j in range(N):
+                for k in range(K):
+                    C[i, j] += i32(A[i, k]) * i32(B[k, j])
+
+    return gemm
+
+
+def gemm_halves(dtype: Any) -> Any:
+    @poly.nest
+    def gemm(A: dtype[M, K], B: dtype[K, N], C: f32[M, N]) -> None:
+        for i in range(M):
+            for j in range(N):
+                for k in range(K):
+                    C[i, j] += f32(A[i, k]) * f32(B[k, j])
 
     return gemm
 
@@ -254,6 +277,8 @@ NESTS: dict[str, Callable[[DType], Any]] = {
         gemm_tn,
         gemm_tt,
         gemm_batched,
+        gemm_integers,
+        gemm_halves,
         gemv,
         softmax,
         conv2d_nchw_1,

@@ -8,17 +8,22 @@
    first three must be constants where this is inlined, so that `sum` lives in registers. */
 enum {
     SHORT_DEPTH_T = 96,
+    FAR_T = (int)(2048 / sizeof(T)), /* hardware follows no longer strides: half a page */
     STEPS_AHEAD_T = 8, /* so many steps of a tile take longer than a line from the second-level cache */
     LINE_T = (int)(64 / sizeof(T)),
 };
 
 /* One step of the reduction: a row of B times the elements of A at `ak` behind the pointers to its rows. All lines of a row that
-   lies `ahead` elements further on are fetched, unless that is 0. */
+   lies `ahead` elements further on are fetched, unless that is 0, and so are those of the first and the last row of A. */
 INLINE void gemm_step_T(int64_t rows, int64_t vectors, int partial, tail_T tail, A_SPACE const T *const *a, int64_t ak,
-                        B_SPACE const T *b, int64_t ahead, vec_T (*sum)[16])
+                        int64_t left_ahead, B_SPACE const T *b, int64_t ahead, vec_T (*sum)[16])
 {
     const int64_t whole = vectors - partial;
     vec_T row[16];
+    if (left_ahead) {
+        __builtin_prefetch(a[0] + ak + left_ahead, 0, 3);
+        __builtin_prefetch(a[rows - 1] + ak + left_ahead, 0, 3);
+    }
     if (ahead) {
         UNROLL
         for (int64_t j = 0; j < vectors * LANES_T; j += LINE_T)
@@ -54,6 +59,9 @@ INLINE void gemm_tile_T(int64_t rows, int64_t vectors, int partial, int64_t last
        which the last columns don't have. */
     const int64_t next = partial ? 0 : vectors * LANES_T;
     const int64_t ahead = b0 == vectors * LANES_T ? 0 : depth <= SHORT_DEPTH_T ? next : STEPS_AHEAD_T * b0;
+    /* Neighbours in A that are rows of the tile share a line, of which hardware cannot know where the next one lies. */
+    const int are_beside = a[rows - 1] - a[0] < LINE_T && a0 > FAR_T;
+    const int64_t left_ahead = __builtin_constant_p(are_beside) && are_beside ? STEPS_AHEAD_T * a0 : 0;
     /* Saves instructions where another thread of the core takes half of those that it can issue; in an instance for any tail
        it is not worth the code. */
     const int twice = !partial || __builtin_constant_p(last);
@@ -89,10 +97,10 @@ INLINE void gemm_tile_T(int64_t rows, int64_t vectors, int partial, int64_t last
             if (twice) {
                 UNROLL_BY_2
                 for (int64_t k = 0; k < K; k++, ak += a0, bk += b0)
-                    gemm_step_T(rows, vectors, partial, tail, a, ak, bk, ahead, sum);
+                    gemm_step_T(rows, vectors, partial, tail, a, ak, left_ahead, bk, ahead, sum);
             } else {
                 for (int64_t k = 0; k < K; k++, ak += a0, bk += b0)
-                    gemm_step_T(rows, vectors, partial, tail, a, ak, bk, ahead, sum);
+                    gemm_step_T(rows, vectors, partial, tail, a, ak, left_ahead, bk, ahead, sum);
             }
         }
     }

@@ -18,7 +18,7 @@ sections, and threads that start again and again.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
@@ -32,7 +32,7 @@ from poly.autoschedule.rules.grain import in_groups
 from poly.autoschedule.rules.interiors import PAYS
 from poly.autoschedule.rules.jam import usual_jam
 from poly.autoschedule.rules.lanes import in_lanes
-from poly.autoschedule.rules.microkernels import contracted, with_interiors, with_other_loops
+from poly.autoschedule.rules.microkernels import contracted, with_interiors, with_other_loops, with_turned_tiles
 from poly.autoschedule.rules.orders import is_strided, permuted, usual_orders
 from poly.autoschedule.rules.register_tiles import register_tiles
 from poly.autoschedule.rules.row_blocks import passes_locals, row_blocked
@@ -41,7 +41,7 @@ from poly.autoschedule.rules.sharing import parallel_loops, starts_inside, unsha
 from poly.autoschedule.rules.solves import usual_solve
 from poly.autoschedule.rules.time_tiles import usual_time_tiles
 from poly.autoschedule.rules.wavefront import interleaved
-from poly.errors import CostWarning
+from poly.errors import CostWarning, ScheduleError
 from poly.ir.budget import TooCostly, limited
 from poly.ir.nest import Nest
 from poly.ir.tree import Micro, bands, walk
@@ -76,6 +76,25 @@ def default_form(nest: Nest, target: Target) -> Form:
         return Form.fixed((("order", "as written"), ("innermost", "as written")), schedule(nest))
 
 
+def with_ready(
+    nest: Nest, array: str, usual: Schedule, pack: Callable[[Schedule], Schedule], target: Target
+) -> Schedule:
+    """The default schedule where each call finds an operand packed; `usual` is that of the usual microkernels.
+
+    `pack` makes a schedule that packs it before all loops, or raises ScheduleError.
+    """
+    best = usual
+    with suppress(TooCostly), limited(AFFORDABLE):
+        least = expectation(usual, target, array).seconds
+        for other, pays in _other_kernels(nest, target):
+            with suppress(ScheduleError):
+                made = pack(other.tried)
+                seconds = expectation(made, target, array).seconds
+                if seconds < least * pays:
+                    best, least = made, seconds
+    return best
+
+
 def _chosen(nest: Nest, target: Target) -> Form:
     if is_gpu(target.isa):
         from poly.autoschedule.rules.gpu import usual_form  # a CPU's schedules need no rule for GPUs
@@ -89,9 +108,10 @@ def _chosen(nest: Nest, target: Target) -> Form:
     blocked = _in_row_blocks(nest, target) if passes_locals(made) else None
     if blocked is not None and (within := expectation(blocked, target)).seconds <= expected.seconds * NEARLY:
         kernels, expected = Form.fixed(ROW_BLOCKS, blocked), within
-    apart = _interiors_apart(nest, target) if kernels.traits == KERNELS else None
-    if apart is not None and (within := expectation(apart, target)).seconds <= expected.seconds * PAYS:
-        kernels, expected = Form.fixed(INTERIORS, apart), within
+    for other, pays in _other_kernels(nest, target) if kernels.traits == KERNELS else ():
+        within = expectation(other.tried, target)
+        if within.seconds < expected.seconds * pays:
+            kernels, expected = other, within
     if jam is None and expected.seconds <= PLAIN_STEP * expected.least / target.threads:
         return kernels
     plain = _plain(usual_loops(nest, target), jam, target)
@@ -123,11 +143,18 @@ def _in_row_blocks(nest: Nest, target: Target) -> Schedule | None:
     return None
 
 
-def _interiors_apart(nest: Nest, target: Target) -> Schedule | None:
-    """The schedule with interiors apart; None if there are none, on a device, or if it takes too much work to find."""
-    with suppress(TooCostly), limited(AFFORDABLE, reserve=RESERVE):
-        return None if isinstance(target.isa, DeviceISA) else with_interiors(nest, target)
-    return None
+def _other_kernels(nest: Nest, target: Target) -> Iterator[tuple[Form, float]]:
+    """Other forms with microkernels, and how much of the time of the usual ones each may be expected to take.
+
+    None on a device, or that takes too much work to find.
+    """
+    if isinstance(target.isa, DeviceISA):
+        return
+    for traits, rule, pays in ((INTERIORS, with_interiors, PAYS), (TURNED, with_turned_tiles, 1.0)):
+        with suppress(TooCostly), limited(AFFORDABLE, reserve=RESERVE):
+            made = rule(nest, target)
+            if made is not None:
+                yield Form.fixed(traits, made), pays
 
 
 KERNELS = (("microkernels", "by the model"),)
@@ -138,6 +165,9 @@ ROW_BLOCKS = (("microkernels", "in common blocks of rows"),)
 
 INTERIORS = (("microkernels", "with interiors apart"),)
 """The same of contractions whose borders are apart."""
+
+TURNED = (("microkernels", "turned before results are stored"),)
+"""The same with register tiles across the results' contiguous loops."""
 
 NEARLY = 1.01
 """How much longer a schedule with less memory or fewer loops may be expected to take: the times are no more exact."""
@@ -157,9 +187,9 @@ class Expected(NamedTuple):
     least: float
 
 
-def expectation(made: Schedule, target: Target) -> Expected:
-    """What the model expects of a schedule, with open sizes at assumed values."""
-    parts = usual_parts(made, target)
+def expectation(made: Schedule, target: Target, ready: str = "") -> Expected:
+    """What the model expects of a schedule, with open sizes at assumed values; copies of `ready` are there already."""
+    parts = usual_parts(made, target, ready)
     vectors = ((one, one.instances / target.isa.lanes(one.dtype)) for one in parts.computed)
     return Expected(price(parts, target).seconds, sum(n * target.unit(one.dtype) for one, n in vectors))
 

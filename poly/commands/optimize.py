@@ -94,9 +94,13 @@ def command(
     for problem in made.problems:
         warn(problem)
     _show(made, wanted, as_json)
-    wrong = [place for place, one in made.checks.items() if not one.passed]
+    failed = {place: one for place, one in made.checks.items() if not one.passed}
+    wrong = ", ".join(place for place, one in failed.items() if not one.obstacle)
     if wrong:
-        raise click.ClickException(f"{', '.join(wrong)}: the kernel is wrong. Nothing was written.")
+        raise click.ClickException(f"{wrong}: the kernel is wrong. Nothing was written.")
+    if failed:
+        remedy = "Check at smaller sizes (-D N=…), or leave out --check."
+        raise click.ClickException(f"{', '.join(failed)}: not compared. Nothing was written. {remedy}")
     if target is not None:
         write_output(target, made.text.encode(errors="surrogateescape"))
 

@@ -15,6 +15,7 @@ from poly.checks import checked_flag
 from poly.errors import SpecError
 from poly.frontends import names
 from poly.frontends.inlining import inlined
+from poly.frontends.integers import with_values
 from poly.frontends.locals import Locals
 from poly.frontends.rewriting import DEEPEST, too_deep
 from poly.frontends.scope import Scope
@@ -53,9 +54,10 @@ def parse_text(source: Source, environment: Mapping[str, Any], reassociate: bool
     """
     function = _definition(source)
     whole = inlined(function, source, environment, reassociate)
-    if whole is None:
-        return nest_of(function, source, environment, reassociate, source.text)
-    return nest_of(whole[0], source, whole[1], reassociate, ast.unparse(whole[0]) + "\n")
+    made, environment = whole or (function, environment)
+    made = made if too_deep(made) is not None else with_values(made, source, environment) or made
+    text = source.text if made is function else ast.unparse(made) + "\n"
+    return nest_of(made, source, environment, reassociate, text)
 
 
 @limited(READ)

@@ -36,9 +36,13 @@ UNUSED: Level = (Linear.of(1), Linear(), Linear())
 
 
 def joined(levels: Iterable[Level]) -> list[Level]:
-    """Loops, innermost first, with each that goes on where the one inside it ends made one loop with that."""
+    """Loops, innermost first, with each that goes on where the one inside it ends made one loop with that.
+
+    Those of one iteration are left out, unless there is no other.
+    """
+    given = list(levels)
     found: list[Level] = []
-    for count, first, second in levels:
+    for count, first, second in [level for level in given if level[0].number != 1] or given[:1]:
         if found and (first, second) == tuple(product([found[-1][0], stride]) for stride in found[-1][1:]):
             found[-1] = (product([found[-1][0], count]), *found[-1][1:])
         else:

@@ -20,6 +20,7 @@ from codegen.loop_ir import LoopMark
 from codegen.names import c_name, fresh
 from codegen.program import Assign, PrintedStatement, Workspace
 from microkernels.isa import ISA
+from microkernels.opencl_isa import DeviceISA
 from poly.ir.instances import coordinate
 from poly.ir.nest import Nest, Statement
 from poly.ir.sets import for_any_sizes
@@ -179,13 +180,16 @@ def _pack(nest: Nest, node: Copy, target: ISA, path: _Path, out: Expansion) -> N
     micro = reading_kernels(nest, node)[0]
     between = _bands_to(node.body, micro)
     loops_around = path.loops(micro.statement)
-    copy = panel_copy(nest, node, micro, target, loops_around, between, path.is_parallel, out.workspaces, out.parts)
+    free = _free(path, target, out)
+    copy = panel_copy(
+        nest, node, micro, target, loops_around, between, path.is_parallel, out.workspaces, free, out.parts
+    )
     if node.array == out.ahead:
         copy = replace(copy, call=replace(copy.call, domain=for_any_sizes(copy.call.domain)))
     out.domains[copy.call.name] = copy.call.domain
     comment = f"panel of {node.array}: {copy.panel.width} lanes{_along(micro, copy.role)}"
     out.statements[copy.call.name] = PrintedStatement(copy.call.iterators, replace(copy.call.body, comment=comment))
-    out.workspaces.append(copy.workspace)
+    out.workspaces[:] = [*(w for w in out.workspaces if w.name != copy.workspace.name), copy.workspace]
     out.calls.append(copy.call)
     loops: Node = Leaf(copy.call.name)
     shared_parallel = not path.is_parallel and any(band.parallel for band in between)
@@ -198,6 +202,17 @@ def _pack(nest: Nest, node: Copy, target: ISA, path: _Path, out: Expansion) -> N
     panels = {**path.panels, (micro.statement, copy.role): copy.panel}
     body = _expand(nest, node.body, target, replace(path, panels=panels), out)
     return Sequence((loops, body))
+
+
+def _free(path: _Path, target: ISA, out: Expansion) -> list[Workspace]:
+    """The workspaces of panels that no microkernel below the path's copies reads: those of loops that are over.
+
+    None on a device, whose work-groups may be in several loops, or if panels are to be packed before the call.
+    """
+    if isinstance(target, DeviceISA) or out.ahead is not None:
+        return []
+    read = {panel.buffer for panel in path.panels.values()}
+    return [w for w in out.workspaces if w.copied and c_name(w.name) not in read]
 
 
 def _bands_to(node: Node, goal: Node) -> tuple[Band, ...]:

@@ -13,7 +13,7 @@ from itertools import starmap
 import islpy as isl
 
 from codegen.instructions import Call, Cell, Let, Pointer, Table, Value, Write
-from codegen.integer import Int, Linear, element_count, product, quotient
+from codegen.integer import Int, Linear, element_count, maximum, product, quotient
 from codegen.loop_ir import For, Node, below
 from codegen.names import another, c_name
 from codegen.program import Instructions, Workspace
@@ -75,13 +75,14 @@ def panel_copy(
     between: tuple[Band, ...],
     private: bool,
     workspaces: Sequence[Workspace],
+    free: Sequence[Workspace],
     parts: MemoryParts,
 ) -> PanelCopy:
     """The copy of one operand of the microkernel `micro`, made inside the loops `outer`.
 
     `between` are the bands from the copy down to the microkernel; those that the operand depends on number the panels.
-    The buffer's name differs from those of arrays, sizes, loops, and the other `workspaces`. Raises ScheduleError if
-    the loops don't determine the statement's iterators.
+    The buffer is one of those that are `free` there, or has a name that differs from those of arrays, sizes, loops, and
+    the other `workspaces`. Raises ScheduleError if the loops don't determine the statement's iterators.
     """
     source = _source(nest, node, micro, outer, between, parts)
     statement, numbering = source.statement, source.numbering
@@ -94,13 +95,16 @@ def panel_copy(
     loops = (*(name for name, _ in outer), *(band.name for band in (*between, *inner_bands(micro))))
     names = (*(array.name for array in nest.arrays), *(w.name for w in workspaces))
     taken = frozenset({*nest.integers, *names, *loops})
-    buffer = another(f"{node.array}_{source.role}" if node.role else f"{node.array}_panels", taken)
     number, extents = _panel_number(Instances("around", statement.domain, outer), numbering, statement.name)
     steps = [value(instances.most(b.function(statement.name)), ()) for b in source.reduce]
     rows = product([*steps[:-1], in_words(steps[-1], source.word)]) + source.head
     size = product([rows, source.width])
     count = element_count([*extents, rows, source.width])
     space = panel_space(isa, private, source.dtype, count, workspaces)
+    buffer = another(f"{node.array}_{source.role}" if node.role else f"{node.array}_panels", taken)
+    own = Workspace(buffer, source.dtype, count, private, space, f"panels of {node.array}", node.array, instances.name)
+    memory = next((joined for one in free if (joined := _shared(one, own)) is not None), own)
+    buffer = memory.name
     panel = Panel(c_name(buffer), product([number, size]), source.width, count, len(outer), space, head=source.head)
     group = None
     if several := turned or beside:
@@ -120,9 +124,22 @@ def panel_copy(
             elements=source.elements,
         ),
         tuple(b.name for b in single),
-        Workspace(buffer, source.dtype, count, private, space, f"panels of {node.array}", node.array, instances.name),
+        memory,
         _begun(source, panel, _read(source, micro, outer, between)),
     )
+
+
+def _shared(one: Workspace, other: Workspace) -> Workspace | None:
+    """The first workspace with room for what the second one holds, too.
+
+    None if their memory is not of one kind, or it is not known which is larger.
+    """
+    kinds = ((each.dtype, each.private, each.space) for each in (one, other))
+    known = all(each.count.number is not None for each in (one, other))
+    if len(set(kinds)) > 1 or not (known or one.count == other.count):
+        return None
+    holds = one.holds if one.holds == other.holds else f"{one.holds}, then {other.holds}"
+    return replace(one, count=maximum(one.count, other.count) if known else one.count, holds=holds)
 
 
 def holds_all_steps(nest: Nest, node: Copy, micro: Micro, outer: Loops, between: tuple[Band, ...]) -> bool:

@@ -234,7 +234,7 @@ class Model:
             columns=tuple(cut for cut in (c.columns_cut, c.kernel.columns) if cut is not None),
             steps_a_call=w.words(call_steps(w.roles.reduce, c)),
             pitches=self._pitches(c),
-            shared=self._shared(c),
+            shared=(self._shared(c),),
             starts=starts.get(self._parallel(c), 1.0) if c.parallel else 0.0,
             operations=w.roles.contraction.product.operations,
             dot=w.dot,

@@ -27,8 +27,8 @@ Progression = tuple[int, float]
 class Footprint:
     """The footprint in an array: distinct elements, their bytes, the bytes of their cache lines, and pages.
 
-    The elements lie in contiguous runs of `run` bytes, with the runs `pitch` bytes apart along the dimension with the
-    most of them (0 if there is one run). `written` tells that lines are also written back.
+    The elements lie in runs of `run` bytes, which have an element in each line, with the runs `pitch` bytes apart along
+    the dimension with the most of them (0 if there is one run). `written` tells that lines are also written back.
     """
 
     elements: float
@@ -106,10 +106,10 @@ class ArrayAccesses:
     def _touched(self, dimensions: Iterable[Dimension], counts: Counts) -> Footprint:
         found = joined(p for dimension in dimensions for p in dimension.reached(counts))
         elements = prod(count for _, count in found)
-        run = found[0][1] if found and found[0][0] == 1 else 1
-        beside = [(count, stride) for stride, count in found if stride > 1]
-        bytes, pitch = run * self.size, (max(beside)[1] if beside else 0) * self.size
-        runs = elements / run
+        near, along = found[0] if found and found[0][0] * self.size < LINE else (1, 1.0)
+        beside = [(count, stride) for stride, count in found if (stride, count) != (near, along)]
+        bytes, pitch = (near * (along - 1) + 1) * self.size, (max(beside)[1] if beside else 0) * self.size
+        runs = elements / along
         if pitch % LINE == 0:
             lines = runs * ceil(bytes / LINE) * LINE
         else:  # a run may begin anywhere in a line, so it nearly always touches one more

@@ -63,6 +63,10 @@ class TileStructure:
         )
 
 
+NEARLY = 1.05
+"""How much longer a choice whose copies fit in the second level may be expected to take: times are no more exact."""
+
+
 @dataclass(frozen=True)
 class Grid:
     """The structures and knobs of one contraction.
@@ -148,17 +152,20 @@ class Grid:
     def best(self, model: Model) -> tuple[TileStructure, Values]:
         """The point that the model expects to be fastest, the first of equals.
 
-        Most points are not priced, since their arithmetic alone takes longer than the best.
+        It is one that takes hardly longer if its copies fit in the second level, and those of the fastest do not. Most
+        points are not priced, since their arithmetic alone takes longer than the best.
         """
         points = list(self.points())
         choices = [self.choice(*point) for point in points]
         least = [model.least(choice) for choice in choices]
-        best, first = inf, 0
+        priced = dict[int, float]()
         for at in sorted(range(len(points)), key=least.__getitem__):
-            if least[at] > best:
+            if least[at] > min(priced.values(), default=inf):
                 break
-            best, first = min((best, first), (model.predict(choices[at]).seconds, at))
-        return points[first]
+            priced[at] = model.predict(choices[at]).seconds
+        near = sorted((seconds, at) for at, seconds in priced.items() if seconds <= NEARLY * min(priced.values()))
+        within = (at for _, at in near if self._copied(choices[at]) <= self.target.caches.l2)
+        return points[next(within, near[0][1])]
 
     def _copied(self, choice: Choice) -> int:
         """Bytes of all copies that exist at one time; private copies count for each thread."""

@@ -19,7 +19,7 @@ from poly.lowering.calls import absorbed, inner_bands
 from poly.model.core import PER_CYCLE, Target
 from poly.model.footprint import ArrayAccesses
 from poly.model.parts import Compute, Side
-from poly.model.tiles import Pitches, TileCalls
+from poly.model.tiles import Pitches, Stores, TileCalls, stores
 from poly.model.view import Sizes, View
 from poly.model.work import InstanceWork, work
 from poly.schedules.schedule import Schedule
@@ -61,7 +61,7 @@ class Loops:
     vectorized: bool
     unrolled: float
     waiting: float
-    shared: float
+    shared: tuple[float, ...]
     starts: float
 
     def time(self, target: Target) -> float:
@@ -89,7 +89,7 @@ class Stream:
     dtype: DType
     instances: float
     calls: float
-    shared: float
+    shared: tuple[float, ...]
     starts: float
 
     def time(self, target: Target) -> float:
@@ -97,11 +97,17 @@ class Stream:
 
 
 class Diagonals(NamedTuple):
-    """A loop over diagonals of blocks: its position, its iterations if it went along rows, and along diagonals."""
+    """A loop over diagonals of blocks: its position, and the blocks along and across its iterations without them."""
 
     loop: int
-    blocks: float
-    waves: int
+    along: int
+    across: int
+
+    @property
+    def lengths(self) -> tuple[float, ...]:
+        """The blocks of each diagonal."""
+        count = self.along + self.across
+        return tuple(float(min(n, count - n, self.along, self.across)) for n in range(1, count))
 
 
 @dataclass(frozen=True)
@@ -192,6 +198,7 @@ class PlainStatement:
             shared=self._shared(sizes),
             starts=self._starts(sizes),
             operations=kernel.contract.product.operations,
+            stores=self._stores(micro, at),
             dot=dot,
         )
 
@@ -205,16 +212,22 @@ class PlainStatement:
 
         return Pitches(apart("left", row), apart("right", step), apart("output", row))
 
+    def _stores(self, micro: Micro, at: Mapping[str, int]) -> Stores:
+        def stride(band: Band | None) -> int:
+            return self.sides["output"].stride(self.view.fastest(at[band.name])) if band else 0
+
+        return stores(stride(micro.columns), stride(micro.rows))
+
     def _parallel(self) -> int | None:
         """The position of the parallel loop."""
         return next((position for position, band in enumerate(self.bands) if band.parallel), None)
 
-    def _shared(self, sizes: Sizes) -> float:
+    def _shared(self, sizes: Sizes) -> tuple[float, ...]:
         at = self._parallel()
         if at is None:
-            return 1.0
-        diagonals, blocks = self._diagonals(at, sizes), self.view.widths(at, sizes)[at]
-        return max(1.0, blocks if diagonals is None else blocks * diagonals.blocks / diagonals.waves)
+            return (1.0,)
+        diagonals = self._diagonals(at, sizes)
+        return (max(1.0, self.view.widths(at, sizes)[at]),) if diagonals is None else diagonals.lengths
 
     def _starts(self, sizes: Sizes) -> float:
         at = self._parallel()
@@ -223,16 +236,16 @@ class PlainStatement:
         around = [ceil(self.view.widths(depth, sizes)[depth]) for depth in range(at)]
         diagonals = self._diagonals(at, sizes)
         if diagonals is not None:
-            around[diagonals.loop] = diagonals.waves
+            around[diagonals.loop] = len(diagonals.lengths)
         return prod(around)
 
     def _diagonals(self, at: int, sizes: Sizes) -> Diagonals | None:
         """The diagonals that a parallel loop over blocks lies on; None if no loop around it goes along any."""
         for position, ring in enumerate(self.view.enclosing[:at]):
             if ring.across == at:
-                blocks = self.view.widths(position, sizes)[position]
-                along = self.view.widths(position, sizes)[at]
-                return Diagonals(position, blocks, ceil(blocks + along))
+                blocks = (self.view.widths(position, sizes)[loop] for loop in (position, at))
+                along, across = (max(1, ceil(count)) for count in blocks)
+                return Diagonals(position, along, across)
         return None
 
 

@@ -105,8 +105,8 @@ class Compute(Protocol):
     def instances(self) -> float: ...
 
     @property
-    def shared(self) -> float:
-        """The iterations of the parallel loop; 1 if there is none."""
+    def shared(self) -> tuple[float, ...]:
+        """The iterations of the parallel loop in each of its runs that differ; 1 if there is none."""
 
     @property
     def starts(self) -> float:
@@ -121,7 +121,8 @@ class ScheduleParts:
     """A schedule: its parts, and what it computes.
 
     `copied` are the operands that are copies, which are dense; `sides` are those of register tiles; `reused` has the
-    bytes of memory of locals, which is used again and again.
+    bytes of memory of locals, which is used again and again; `arrays` has the name and the bytes of the array of each
+    operand that is none of these copies.
     """
 
     whole: LoopPart
@@ -129,3 +130,4 @@ class ScheduleParts:
     copied: frozenset[int] = frozenset()
     sides: Mapping[int, Side] = field(default_factory=dict)
     reused: Mapping[int, float] = field(default_factory=dict)
+    arrays: Mapping[int, tuple[str, float]] = field(default_factory=dict)

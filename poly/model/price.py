@@ -166,7 +166,7 @@ def _weight(one: Compute, target: Target) -> float:
 
 def _longest(one: Compute, threads: int) -> float:
     """The fraction of a statement's work that falls to the busiest thread."""
-    return ceil(one.shared / threads) / ceil(one.shared)
+    return sum(ceil(n / threads) for n in one.shared) / sum(map(ceil, one.shared))
 
 
 def _share(form: ScheduleParts, threads: int) -> float:

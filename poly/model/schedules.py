@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
+from math import prod
 
 from codegen.expr import Load
 from poly.ir.layout import strides
@@ -57,11 +59,12 @@ class TreePart:
 class ScheduleModel:
     """Predicts the cost of schedules that differ from a given one only in block sizes; its nest has no open sizes.
 
-    `knobs` maps each of its loops over blocks to the knob that sets their size.
+    `knobs` maps each of its loops over blocks to the knob that sets their size. The copies of the array `ready` cost
+    nothing.
     """
 
-    def __init__(self, made: Schedule, knobs: Mapping[str, str], target: Target) -> None:
-        self._made, self._target = made, target
+    def __init__(self, made: Schedule, knobs: Mapping[str, str], target: Target, ready: str = "") -> None:
+        self._made, self._target, self._ready = made, target, ready
         nest = made.nest
         found = {name: path for name, path in paths(made.tree).items() if not untaken(nest, made.tree, name).is_empty()}
         bands = {name: tuple(band for band in path if isinstance(band, Band)) for name, path in found.items()}
@@ -89,7 +92,14 @@ class ScheduleModel:
         copied = frozenset(number for key, number in self._numbers.items() if key[1])
         tiled = (leaf for leaf, tiles in zip(self._leaves, computed, strict=True) if isinstance(tiles, TileCalls))
         known = {n: side for leaf in tiled for n, side in self._sides(leaf)}
-        return ScheduleParts(whole, computed, copied, known, dict(self._reused(sizes)))
+        return ScheduleParts(whole, computed, copied, known, dict(self._reused(sizes)), self._arrays)
+
+    @cached_property
+    def _arrays(self) -> dict[int, tuple[str, float]]:
+        nest = self._made.nest
+        bytes = {a.name: float(a.dtype.size * prod(extent.constant for extent in a.shape)) for a in nest.arrays}
+        names = {number: str(key[0]) for key, number in self._numbers.items() if not key[1]}
+        return {number: (name, bytes[name]) for number, name in names.items()}
 
     def _reused(self, sizes: Sizes) -> Iterator[tuple[int, float]]:
         """The memory of each local: what it has in an iteration of the innermost loop around all of its uses."""
@@ -192,6 +202,8 @@ class ScheduleModel:
 
     def _copies(self, region: TreePart, pack: Copy) -> Iterable[CopiedOperand]:
         """The copies made by a node; they are transposed if a microkernel sums along the operand's contiguous axis."""
+        if pack.array == self._ready:
+            return
         number = 1 + next(at for at, one in enumerate(self._packs) if one is pack)
         for one in region.accessed:
             if one.copy == number:

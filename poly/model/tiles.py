@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil
+from typing import Literal
 
 from microkernels.dot import DotProduct
 from microkernels.dtypes import DType
@@ -26,6 +27,13 @@ ENTRY = 2.5
 
 SHORT = 96
 """The most steps of a short reduction (SHORT_DEPTH of microkernels/c/gemm.h)."""
+
+STORE, TURN = 2.0, 12.0
+"""Multiply-adds in the time to add a result to an element alone, and to turn a vector of results in registers (four
+shuffles for sixteen lanes, one a cycle) and to add it to its elements by way of the stack (two stores, one a cycle)."""
+
+Stores = Literal["vectors", "turned", "alone"]
+"""How results reach memory: by vectors, or where they lie apart along the columns, by vectors of rows or alone."""
 
 Edges = tuple[tuple[float, int], ...]
 """The number of tiles of each width."""
@@ -60,10 +68,11 @@ class TileCalls:
     columns: tuple[int, ...]
     steps_a_call: float
     pitches: Pitches
-    shared: float = 1.0
+    shared: tuple[float, ...] = (1.0,)
     starts: float = 0.0
     operations: int = 1
     """The vector operations of a step; a multiply-add is one."""
+    stores: Stores = "vectors"
     dot: DotProduct | None = None
 
     @property
@@ -75,11 +84,16 @@ class TileCalls:
         lanes = target.isa.lanes(self.dtype)
         widths = edges(ceil(self.n / lanes), [ceil(cut / lanes) for cut in self.columns])
         place = self._place(target)
-        return self.others * sum(
-            many * times * (self._sums(target, rows, vectors) + self.steps * vectors * place)
-            for many, rows in edges(ceil(self.m), self.rows)
-            for times, vectors in widths
-        ) + self._conflicts(target, lanes)
+        return (
+            self.others
+            * sum(
+                many * times * (self._sums(target, rows, vectors) + self.steps * vectors * place)
+                for many, rows in edges(ceil(self.m), self.rows)
+                for times, vectors in widths
+            )
+            + self._conflicts(target, lanes)
+            + self._stored(lanes)
+        )
 
     def _sums(self, target: Target, rows: int, vectors: int) -> float:
         """The time of one tile's calls: measured, scaled from the nearest measured tile, or by a formula."""
@@ -103,6 +117,13 @@ class TileCalls:
         classes = line_classes(self.pitches.right)
         return between(self.steps_a_call, {steps: between(classes, costs) for steps, costs in rows.items()})
 
+    def _stored(self, lanes: int) -> float:
+        """The time to put results where they belong that are no vectors in memory."""
+        if self.stores == "vectors":
+            return 0.0
+        by_rows = TURN / min(self.rows[-1], ceil(self.m), lanes)
+        return self.instances / self.steps_a_call * (STORE if self.stores == "alone" else min(STORE, by_rows))
+
     def _conflicts(self, target: Target, lanes: int) -> float:
         """The time lost to conflict misses, if more lines map to a set of L1 than it has ways.
 
@@ -113,6 +134,13 @@ class TileCalls:
         lost = crowding(self.pitches.left, rows, caches) * self.instances / self.n * ceil(self.n / columns)
         lost += crowding(self.pitches.output, rows, caches) * self.instances / self.steps_a_call / lanes
         return lost * target.costs.crowded
+
+
+def stores(along: int, down: int) -> Stores:
+    """How results reach memory that are so many elements apart along the columns and down the rows of a tile."""
+    if along <= 1:
+        return "vectors"
+    return "turned" if down == 1 else "alone"
 
 
 def line_classes(pitch: int) -> int:

@@ -9,7 +9,7 @@ optimizing algorithm", PLDI 1991).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from math import ceil
+from math import ceil, inf
 
 from poly.machine.description import LINE, PAGE
 from poly.model.core import ENTRIES, FULL, HASHED, SCATTERED, SECOND_ENTRIES, STREAMS, Caches, set_count
@@ -34,16 +34,17 @@ class Traffic:
         return [one for one in self.whole.walk() if not one.below and operand in one.part.touched][-1]
 
     def fetched(self, size: int, ways: int) -> Moved:
-        """Bytes of each operand moved into and out of a cache of `size` bytes."""
-        moved = self._moved(lambda operand, touched: self._held(operand, touched, size, ways), size * FULL, self._lines)
+        """Bytes of each operand moved into and out of a cache of `size` bytes; what a part writes is moved twice."""
+        moved = self._moved(
+            lambda operand, touched: self._held(operand, touched, size, ways), size * FULL, self._lines, written=2
+        )
         stays = {n for n, memory in self._form.reused.items() if memory <= size * FULL / 2}
-        written = (n for n in moved if self._form.whole.touched[n].written)
-        return {**moved, **{n: 2 * moved[n] for n in written}, **dict.fromkeys(stays, 0.0)}
+        return {**moved, **dict.fromkeys(stays, 0.0)}
 
     def misses(self) -> tuple[Moved, Moved]:
         """TLB misses of each operand: those in the first level, and those of them that miss in the second, too."""
-        near = self._moved(self._pages, ENTRIES, self._pages)
-        return near, self._moved(self._pages, SECOND_ENTRIES, self._pages) if any(near.values()) else {}
+        near = self._moved(self._pages, ENTRIES, self._pages, PAGE)
+        return near, self._moved(self._pages, SECOND_ENTRIES, self._pages, PAGE) if any(near.values()) else {}
 
     def lateness(self) -> dict[int, float]:
         """The relative delay of far lines of each operand that no prefetcher predicts: short runs, pages apart.
@@ -61,11 +62,14 @@ class Traffic:
                 found.setdefault(operand, SCATTERED / (touched.run + LINE) if late else 0.0)
         return found
 
-    def _moved(self, held: Held, room: float, amount: Held) -> Moved:
-        """The amounts moved by one of many runs of the whole: nothing if all data stay from one run to the next."""
+    def _moved(self, held: Held, room: float, amount: Held, unit: int = 1, written: int = 1) -> Moved:
+        """The amounts moved by one of many runs of the whole: nothing if all data stay from one run to the next.
+
+        `unit` is that of `held` in bytes. The amount of an operand counts `written` times in parts that write it.
+        """
         found: Moved = {}
-        for place, holds in self._kept(held, room):
-            together = sum(holds.values())
+        for place, holds in self._kept(held, room, unit):
+            together = self._together(holds, unit)
             passing = sum(
                 self._renewed(place, operand, space, held)
                 for operand, space in holds.items()
@@ -77,7 +81,8 @@ class Traffic:
                 if operand not in self._form.copied or operand in place.copied:
                     others = passing - self._renewed(place, operand, mine, held)
                     fetched = self._fetched(place, operand, together + others <= room, amount)
-                    found[operand] = found.get(operand, 0.0) + fetched
+                    times = written if place.part.touched[operand].written else 1
+                    found[operand] = found.get(operand, 0.0) + times * fetched
         return found
 
     def _renewed(self, place: NestedPart, operand: int, space: float, held: Held) -> float:
@@ -86,13 +91,22 @@ class Traffic:
             return space
         return min(space, held(operand, place.parts[-2].touched[operand]) / max(1.0, place.part.trips))
 
-    def _kept(self, held: Held, room: float) -> Iterator[tuple[NestedPart, Moved]]:
+    def _together(self, holds: Moved, unit: int) -> float:
+        """The space of all operands: those of one array take no more than the array."""
+        found: dict[object, float] = {}
+        most: dict[object, float] = {}
+        for operand, space in holds.items():
+            array, bytes = self._form.arrays.get(operand, (operand, inf))
+            found[array], most[array] = found.get(array, 0.0) + space, max(space, bytes / unit)
+        return sum(min(space, most[array]) for array, space in found.items())
+
+    def _kept(self, held: Held, room: float, unit: int) -> Iterator[tuple[NestedPart, Moved]]:
         """The outermost parts that fit, or else the innermost, with the space that each operand takes."""
         pending = [self.whole]
         while pending:
             place = pending.pop()
             holds = {operand: held(operand, touched) for operand, touched in place.part.touched.items()}
-            if not place.below or sum(holds.values()) <= room:
+            if not place.below or self._together(holds, unit) <= room:
                 yield place, holds
             else:
                 pending += place.below[::-1]

@@ -56,7 +56,7 @@ class Checked:
     """The comparison of one scop: at how many sizes, and the greatest error.
 
     `error` is that error as a fraction of what rounding allows, in `array`, where both values differ by `difference`.
-    `problem` says what else is wrong.
+    `problem` says what else is wrong, `obstacle` why nothing could be compared.
     """
 
     trials: int
@@ -64,10 +64,11 @@ class Checked:
     difference: float = 0.0
     array: str = ""
     problem: str = ""
+    obstacle: str = ""
 
     @property
     def passed(self) -> bool:
-        return not self.problem and self.error <= 1
+        return not self.problem and not self.obstacle and self.error <= 1
 
 
 def checked(
@@ -218,7 +219,9 @@ def _compared(run: _Runs, scop: Scop, routine: Routine) -> Checked:
         worst = Checked(worst.trials + 1, *max((_facts(worst), _facts(found)), key=lambda facts: facts[0]))
         if found.problem:
             return Checked(worst.trials, problem=f"{found.problem} at {_sizes(trial)}")
-    return worst if worst.trials else Checked(0, problem="there are no small sizes to try")
+        if found.obstacle:
+            return Checked(worst.trials, obstacle=f"{found.obstacle} at {_sizes(trial)}")
+    return worst if worst.trials else Checked(0, obstacle="there are no small sizes to try")
 
 
 def _facts(found: Checked) -> tuple[float, float, str]:
@@ -254,7 +257,7 @@ def _tried(run: _Runs, outline: Outlined, trial: SelfTestSizes) -> Checked:
     try:
         wanted, other = run(False, start).values, run(False, nudged).values
     except Died as why:
-        return Checked(0, problem=f"the loops as written can't be run: {why}")
+        return Checked(0, obstacle=f"the loops as written can't be run: {why}")
     try:
         ran = run(True, start)
     except Died as why:

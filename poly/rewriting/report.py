@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 from codegen.package import Routine
 from poly.analysis.dependences import Dependence, dependences
+from poly.ir.budget import TooCostly
 from poly.rewriting.check import Checked
 from poly.rewriting.rewritten import Rewritten
 from poly.rewriting.scops import Scop
@@ -48,6 +50,8 @@ def checked(check: Checked) -> str:
     """The outcome of a comparison in words."""
     if check.problem:
         return f"WRONG: {check.problem}"
+    if check.obstacle:
+        return f"not compared: {check.obstacle}"
     where = f" in {check.array}" if check.array else ""
     verdict = "equal up to rounding" if check.passed else "WRONG"
     return (
@@ -56,10 +60,11 @@ def checked(check: Checked) -> str:
     )
 
 
-def _binding(scop: Scop) -> list[str]:
-    """The dependences that forbid other orders, the shortest first."""
-    found = dict.fromkeys(_named(dependence) for dependence in dependences(scop.nest).binding)
-    return list(found)
+def _binding(scop: Scop) -> list[str] | None:
+    """The dependences that forbid other orders, the shortest first; None if they take too much work to find."""
+    with suppress(TooCostly):
+        return list(dict.fromkeys(_named(dependence) for dependence in dependences(scop.nest).binding))
+    return None
 
 
 def _named(dependence: Dependence) -> str:
@@ -79,7 +84,9 @@ def _lines(made: Rewritten, at: int) -> Iterator[str]:
     yield from _found(scop)
     yield from _done(routine)
     bound = _binding(scop)
-    if bound:
+    if bound is None:
+        yield "  what binds the order of iterations takes too much work to tell"
+    elif bound:
         yield "  not more, since the order of iterations is bound by"
         yield from (f"    {one}" for one in bound[:MOST])
         if len(bound) > MOST:

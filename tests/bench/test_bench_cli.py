@@ -51,7 +51,7 @@ def test_one_case_against_one_peer_as_json(monkeypatch: pytest.MonkeyPatch) -> N
         (["--threads", "4096"], "--threads 4096: this process may use"),
         (["--json", "no/such/folder/rows.json"], "--json no/such/folder/rows.json: there is no such folder"),
         (["--plot", "bars.gif"], "--plot bars.gif: the name must end in .png, .svg, .pdf"),
-        (["sorting"], "'sorting' is not one of 'gemm', 'einsum', 'conv2d', 'stencil'"),
+        (["sorting"], "'sorting' is not one of 'gemm', 'mixed', 'einsum', 'conv2d'"),
     ],
 )
 def test_wrong_use_is_told_in_one_message(arguments: list[str], message: str) -> None:

@@ -14,11 +14,12 @@ from benchmarks.problems.convolution import Convolution, Layout, Part
 from benchmarks.problems.fused import FusedProblem
 from benchmarks.problems.loops import LoopsProblem
 from benchmarks.problems.matmul import Matmul
+from benchmarks.problems.mixed import MixedMatmul
 from benchmarks.problems.reductions import ReductionProblem
 from benchmarks.runner import relative_error
 from benchmarks.workloads import WORKLOADS, convolution_nests, fused_nests, nests, reduction_nests
 from benchmarks.workloads.einsum import CONTRACTIONS, contraction
-from microkernels.dtypes import DTYPES, f64
+from microkernels.dtypes import DTYPES, f64, i8
 from poly import einsum
 
 PROBLEMS = [
@@ -27,6 +28,7 @@ PROBLEMS = [
     ("gemm_tn", Matmul(5, 4, 3, "TN"), {"M": 5, "N": 4, "K": 3}),
     ("gemm_tt", Matmul(5, 4, 3, "TT"), {"M": 5, "N": 4, "K": 3}),
     ("gemm_batched", Matmul(2, 3, 4, batch=3), {"B": 3, "M": 2, "N": 3, "K": 4}),
+    ("gemm_integers", MixedMatmul(5, 4, 3, i8), {"M": 5, "N": 4, "K": 3}),
     *(
         (f"conv2d_{layout.lower()}_{stride}", problem, problem.sizes)
         for layout in ("NCHW", "NHWC")
@@ -48,7 +50,7 @@ def test_the_expected_result_is_that_of_the_loops(name: str, problem: Any, sizes
     arrays = problem.arrays(f64)
     expected = problem.expected(arrays)
     untold = {size: value for size, value in sizes.items() if size == "T"}
-    nests.make(name, f64).reference(*arrays, **untold)
+    nests.make(name, problem.operands if isinstance(problem, MixedMatmul) else f64).reference(*arrays, **untold)
     assert relative_error(arrays[problem.written[0]], expected) < 1e-13
 
 

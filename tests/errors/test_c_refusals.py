@@ -61,9 +61,9 @@ BODIES = {
     "scatter": (LOOP + "x[k[i]] = 0;", "3:29: `x[k[i]]` is written where an array's elements tell", "Loop over the"),
     "bound by data": (LOOP + "for (int j = 0; j < k[i]; j++) x[i] = j;", "3:49: `k[i]` is data", "Gather the elements"),
     "advanced by hand": (
-        "int j = 0;\n" + LOOP + "{ j += 2; x[j] = 0; }",
-        "4:41: `j` is data: a subscript, bound or extent",
-        "Write what",
+        "int j = 0;\n" + LOOP + "{ if (y[i] > 0) j += 2; x[j] = 0; }",
+        "4:45: the value of `j` is not known here",
+        "Write the value in terms",
     ),
     "product": (LOOP + "x[i * i] = 0;", "3:31: `i * i` is not affine: it multiplies two names", "An index, bound"),
     "step": ("for (int i = 1; i < n; i *= 2) x[i] = 0;", "3:24: the loop over `i` has no constant step", "Write `i++`"),

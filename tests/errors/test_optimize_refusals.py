@@ -8,8 +8,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from poly.commands import poly
+from poly.ir.budget import TooCostly
 from poly.measure.child import Died
-from poly.rewriting import check
+from poly.rewriting import check, report
 
 HEAD = "void f(int n, double *x, double *y, unsigned u)\n{\n    int i = 0;\n"
 LOOP = "for (i = 0; i < n; i++) "
@@ -134,6 +135,19 @@ def test_one_refused_scop_leaves_the_others(tmp_path: Path) -> None:
     assert "a.c:4: f\n  stays as it is:" in done.stdout and "done: for portable" in done.stdout
 
 
+@pytest.mark.parametrize("option", ["--report", "--json"])
+def test_a_report_that_takes_too_much_work_says_less(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    def costly(nest: object) -> None:
+        raise TooCostly
+
+    monkeypatch.setattr(report, "dependences", costly)
+    done, new = optimize(tmp_path, scop(LOOP + "x[i] = 1;"), option)
+    assert done.exit_code == 0 and new.exists()
+    assert ("too much work to tell" if option == "--report" else '"bound_by": null') in done.stdout
+
+
 def test_a_kernel_that_crashes_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def ask(child: object, order: check.RunFunction, seconds: float) -> object:
         if order.way:
@@ -144,6 +158,16 @@ def test_a_kernel_that_crashes_is_wrong(tmp_path: Path, monkeypatch: pytest.Monk
     done, new = optimize(tmp_path, scop(LOOP + "x[i] = 1;"), "--check")
     assert done.exit_code == 1 and "WRONG: the kernel crashed: Segmentation fault" in done.stdout
     assert not new.exists()
+
+
+def test_loops_that_take_too_long_are_not_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def ask(child: object, order: check.RunFunction, seconds: float) -> object:
+        raise Died("hangs")
+
+    monkeypatch.setattr(check.Child, "ask", ask)
+    done, new = optimize(tmp_path, scop(LOOP + "x[i] = 1;"), "--check")
+    assert done.exit_code == 1 and "not compared: the loops as written can't be run: hangs" in done.stdout
+    assert "smaller sizes" in done.stderr and not new.exists()
 
 
 @pytest.mark.parametrize("options", [[], ["-o", "a.c"], ["-o", "b.c", "--in-place"], ["-o", "b.c", "-D", "1=2"]])

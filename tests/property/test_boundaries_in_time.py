@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 import poly
 from microkernels.isa import host
 from poly.autoschedule.default import usual_loops
+from poly.autoschedule.rules.form import Form
+from poly.autoschedule.rules.time_tiles import time_tiles
 from poly.model import Caches
 from poly.model.core import Target
 from poly.schedules.schedule import Schedule
@@ -70,6 +72,16 @@ def test_boundaries_are_in_the_tiles(boundary: str) -> None:
     check(made, schedule, 1)
     roomy = Caches(1 << 18, 1 << 20, 1 << 25)
     assert "t_tile" not in str(usual_loops(made, Target.nominal(host(), roomy, 1)).tried)
+
+
+def test_every_way_of_tiling_takes_boundaries() -> None:
+    made = nest("all", 20, 140, 9)
+    target = Target.nominal(host(), Caches(1 << 10, 16 << 10, 32 << 10), 2)
+    forms = {dict(one.traits)["time tiles"]: one for one in time_tiles(Form.fixed((), poly.schedule(made)), target)}
+    ways = ("one row", "rows", "all", "rows, diagonals shared", "all, diagonals shared")
+    assert forms.keys() == set(ways)
+    for way in ways[1:]:
+        check(made, forms[way].tried, 2)
 
 
 def test_scalars_of_a_step_stay_outside() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import ctypes
 import math
+import re
 import subprocess
 from pathlib import Path
 from random import Random
@@ -39,6 +40,7 @@ from poly.frontends.python import parse_text
 from poly.frontends.source import Source
 
 SEEDS = 60
+SUBSCRIPT = re.compile(r"\[[^\]]*\]")
 
 
 def drawn(seed: int) -> Program:
@@ -99,17 +101,24 @@ def test_of(condition: Condition) -> str:
 test_of.__test__ = False  # type: ignore[attr-defined]
 
 
-def lines(statement: Stmt) -> list[str]:
+def lines(statement: Stmt, by_hand: bool) -> list[str]:
+    """The text of a statement; `by_hand`: subscripts name an integer that each iteration advances like its counter."""
     match statement:
         case For(index, lower, upper, step, body):
+            inside = [line for inner in body for line in lines(inner, by_hand)]
             low, high = " && ".join(f"{index} >= {b}" for b in lower), " && ".join(f"{index} < {b}" for b in upper)
             head = f"{index} = {lower[0]}; {high}; {index} += {step}"
             if step < 0:
                 head = f"{index} = {upper[0]} - 1; {low}; {index} -= {-step}"
-            return [f"for (int {head}) {{", *(line for inner in body for line in lines(inner)), "}"]
+            own = f"{index}_k"
+            other = [SUBSCRIPT.sub(lambda f: re.sub(rf"\b{index}\b", own, f[0]), line) for line in inside]
+            if not by_hand or other == inside:
+                return [f"for (int {head}) {{", *inside, "}"]
+            start = lower[0] if step > 0 else f"{upper[0]} - 1"
+            return [f"{{ int {own} = {start};", f"for (int {head}) {{", *other, f"{own} += {step}; }} }}"]
         case If(test, body, orelse):
-            first = [line for inner in body for line in lines(inner)]
-            second = [line for inner in orelse for line in lines(inner)]
+            first = [line for inner in body for line in lines(inner, by_hand)]
+            second = [line for inner in orelse for line in lines(inner, by_hand)]
             return [f"if ({test_of(test)}) {{", *first, "} else {", *second, "}"]
         case Assign(target, op, value):
             return [f"{expr(target)} {op} {expr(value)};"]
@@ -120,10 +129,10 @@ def lines(statement: Stmt) -> list[str]:
     raise TypeError(statement)
 
 
-def c_text(program: Program) -> str:
+def c_text(program: Program, by_hand: bool = False) -> str:
     sizes = [f"int {size}" for size in program.sizes]
     shaped = [f"double {a.name}{''.join(f'[{e}]' for e in a.shape or ())}" for a in program.args]
-    body = [line for statement in program.body for line in lines(statement)]
+    body = [line for statement in program.body for line in lines(statement, by_hand)]
     return "\n".join([f"void {program.name}({', '.join(sizes + shaped)}) {{", *body, "}"])
 
 
@@ -143,11 +152,12 @@ def by_python(program: Program) -> poly.Nest:
     return parse_text(Source(program.text(""), "python", 1), {**names, "f64": poly.f64})
 
 
-def test_loops_in_c_are_the_nest_of_the_same_loops_in_python() -> None:
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_loops_in_c_are_the_nest_of_the_same_loops_in_python(by_hand: bool) -> None:
     programs = common_programs()
     assert len(programs) > SEEDS // 2
     for program in programs:
-        made, wanted = poly.from_c(c_text(program)), by_python(program)
+        made, wanted = poly.from_c(c_text(program, by_hand)), by_python(program)
         if set(made.sizes) != set(wanted.sizes):  # an integer that is only a value is a scalar in C
             continue
         assert [s.op for s in made.statements] == [s.op for s in wanted.statements]
@@ -212,6 +222,28 @@ SOURCES = {
             }
             t = u;
             s[1] /= t;
+        }""",
+    "advanced": """
+        void advanced(int n, int m, double a[n][m], double b[3 * n + 4], double *restrict f) {
+            int j, k = 0, last = n - 1, before = n - 2, end;
+            for (int i = 0; i < n; i++) {
+                b[i] += a[last][0] - 2 * a[before][m - 1];
+                before = last;
+                last = i;
+            }
+            for (int i = 0; i < n; i++)
+                for (int q = 0; q < m; q++) { f[k] += a[i][q]; k++; }
+            j = -1;
+            for (int i = n - 1; i >= 0; i--) {
+                double t = b[i];
+                if (t > 0) { ++j; b[j] -= a[i][0]; } else { j = 1 + j; b[j] *= 0.5; }
+            }
+            b[j + 1] = j;
+            for (int i = 4; i < 9; i += 2) { for (int q = 2; q > 0; q--) j += 1; j -= 1; }
+            end = j - 3;
+            for (int i = 0; i < n; i += 3) { b[end] += a[i][0]; end += 6; b[end - 6] *= 2; end -= 3; }
+            int half = 0;
+            for (int i = 0; i + 1 < n; i += 2) { b[half] += b[i + 1]; half++; }
         }""",
     "divided": """
         void divided(int n, int m, double a[n][m], double b[n], int k[n]) {

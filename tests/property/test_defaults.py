@@ -172,10 +172,8 @@ def test_an_elimination_is_blocked_so_that_no_tile_reads_what_it_writes() -> Non
 
 
 def test_arrays_that_exceed_caches_are_tiled_in_time() -> None:
-    """With sizes for the first-level cache, which depend on the instruction set."""
-    steps = dependence_schedule(jacobi_2d, HOST, LARGE, 1).steps
-    assert [step.name for step in steps if step.name in ("skew", "tile")] == ["skew", "skew", "tile"]
-    assert [step.name for step in steps[-3:]] == ["distribute", "vectorize", "vectorize"]
+    names = [step.name for step in dependence_schedule(jacobi_2d, HOST, LARGE, 1).steps]
+    assert names.index("skew") < names.index("tile") and names[-2:] == ["vectorize", "vectorize"]
 
 
 def test_arrays_that_fit_are_not_tiled_in_time() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import poly
-from poly.autoschedule.rules.microkernels import with_interiors
+from poly.autoschedule.rules.microkernels import with_interiors, with_turned_tiles
 from poly.machine.target import parse
 from poly.model.host import here
 
@@ -84,6 +84,11 @@ def check(layer: Layer, target: str = "c", threads: int = 1, packed: bool = Fals
     nest, goal = poly.parse(layer.text), parse(target)
     made = with_interiors(nest, here(goal.isa, threads), pays=inf) if apart else None
     kernel = poly.compile(nest, target=target, threads=threads, schedule=made)
+    compare(layer, kernel, packed)
+    return kernel
+
+
+def compare(layer: Layer, kernel: poly.Kernel, packed: bool) -> None:
     image, weights, out = layer.arrays()
     expected = layer.expected(image, weights, out)
     if packed and "microkernel" in str(kernel.schedule):
@@ -92,7 +97,6 @@ def check(layer: Layer, target: str = "c", threads: int = 1, packed: bool = Fals
         kernel(image, weights, out)
     bound = 8 * np.finfo(np.float32).eps * layer.taps * np.sqrt(layer.c) * 8
     np.testing.assert_allclose(out, expected, rtol=0, atol=bound)
-    return kernel
 
 
 RESIDUAL = [
@@ -138,6 +142,27 @@ def test_what_lies_outside_takes_no_part(first: bool) -> None:
     taps[1, 1] = centre
     kernel(image, weights, out)
     np.testing.assert_allclose(out, expected, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("target", ["c", "c:avx2"])
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize(
+    "layer", [Layer(2, 19, 65, 5, 7, 1, 2, 1, 0, first=True), Layer(1, 70, 34, 5, 5, 1, 1, 1, 0, first=True)]
+)
+def test_results_of_few_pixels_have_lanes_along_channels(layer: Layer, packed: bool, target: str) -> None:
+    nest = poly.parse(layer.text)
+    made = with_turned_tiles(nest, here(parse(target).isa, 1))
+    assert made is not None
+    compare(layer, poly.compile(nest, target=target, schedule=made, threads=1), packed)
+
+
+def test_weights_packed_before_allow_for_another_choice() -> None:
+    """Copies of many weights for few pixels do not pay off in each call."""
+    layer = Layer(1, 512, 256, 7, 7, 1, 1, 1, 0, first=True)
+    kernel = poly.compile(poly.parse(layer.text), threads=1)
+    packed = kernel.prepack("W", layer.arrays()[1])
+    assert "p_q" in str(kernel.schedule)
+    assert "p_q" not in str(packed.schedule)
 
 
 LAYERS = st.builds(

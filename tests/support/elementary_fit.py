@@ -122,29 +122,44 @@ def erf_quotient(z: Decimal) -> Decimal:
     return erf(x) / x - 1
 
 
-def erf_coefficients(terms: int) -> tuple[float, ...]:
-    return tuple(map(float, interpolated(erf_quotient, terms, Decimal(0), Decimal(1))))
+def erf_coefficients(terms: int, parting: float) -> tuple[float, ...]:
+    return tuple(map(float, interpolated(erf_quotient, terms, Decimal(0), Decimal(parting) ** 2)))
 
 
-def erf_error(coefficients: Sequence[float]) -> float:
-    """The greatest relative error of x + x*p(z) as erf, up to 1."""
-    points = [Decimal(step) / 200 for step in range(1, 201)]
+def erf_error(coefficients: Sequence[float], parting: float) -> float:
+    """The greatest relative error of x + x*p(z) as erf, up to `parting`."""
+    points = [Decimal(parting) ** 2 * step / 200 for step in range(1, 201)]
     return float(max(abs((1 + value(coefficients, z)) / (1 + erf_quotient(z)) - 1) for z in points))
 
 
 def exponent_quotient(x: Decimal) -> Decimal:
-    """-ln(1 - erf(x))/x."""
-    return -(1 - erf(x)).ln() / x
+    """-log2(1 - erf(x))/x."""
+    return -(1 - erf(x)).ln() / LN2 / x
 
 
-def exponent_coefficients(terms: int, whole: float) -> tuple[float, ...]:
-    return tuple(map(float, interpolated(exponent_quotient, terms, Decimal(1), Decimal(whole))))
+def exponent_coefficients(terms: int, parting: float, fitted: float) -> tuple[float, ...]:
+    return tuple(map(float, interpolated(exponent_quotient, terms, Decimal(parting), Decimal(fitted))))
 
 
-def exponent_error(coefficients: Sequence[float], whole: float) -> float:
-    """The greatest error of e^-(x*t(x)) as 1 - erf(x), absolute."""
-    points = [1 + (Decimal(whole) - 1) * step / 60 for step in range(61)]
-    return float(max(abs((-x * value(coefficients, x)).exp() - (1 - erf(x))) for x in points))
+def exponent_error(coefficients: Sequence[float], parting: float, whole: float) -> float:
+    """The greatest error of 2^-(x*t(x)) as 1 - erf(x), absolute."""
+    points = [Decimal(parting) + (Decimal(whole) - Decimal(parting)) * step / 60 for step in range(61)]
+    return float(max(abs((-x * value(coefficients, x) * LN2).exp() - (1 - erf(x))) for x in points))
+
+
+def power_quotient(f: Decimal) -> Decimal:
+    """(2^f - 1)/f."""
+    return ((f * LN2).exp() - 1) / f if abs(f) > Decimal("1e-15") else LN2
+
+
+def power_coefficients(terms: int) -> tuple[float, ...]:
+    return tuple(map(float, interpolated(power_quotient, terms, Decimal("-0.5"), Decimal("0.5"))))
+
+
+def power_error(coefficients: Sequence[float]) -> float:
+    """The greatest error of 1 + f*p(f) as 2^f, for |f| up to 1/2, relative."""
+    points = [Decimal(step) / 100 for step in range(-50, 51)]
+    return float(max(abs((1 + f * value(coefficients, f)) / (f * LN2).exp() - 1) for f in points))
 
 
 def tail_range(centre: float, flat: float) -> tuple[Decimal, Decimal]:

@@ -41,6 +41,7 @@ from poly.ir.edits import fresh
 from poly.ir.instances import coordinates
 from poly.ir.nest import Array, Nest, Statement
 from poly.ir.paths import paths
+from poly.ir.strides import is_contiguous_along
 from poly.ir.tree import Band, Node, Sequence, statements
 from poly.model.core import Target
 from poly.model.price import arithmetic
@@ -52,7 +53,7 @@ from poly.schedules.steps.formulas import Formula
 DEPTH = 24
 """The least number of columns in a block: few, since in a block the updates run without a microkernel."""
 
-TOGETHER = 8
+TOGETHER = 5
 """Blocks in a block of blocks, behind which one product updates the trailing matrix, so that it is read less often."""
 
 LARGE = 768
@@ -279,7 +280,10 @@ def _in_tiles(made: Schedule, name: str, kernel: OuterProduct) -> Schedule | Non
 
 
 def _tiled(made: Schedule, found: Contraction, kernel: OuterProduct) -> Schedule | None:
-    """The schedule with register tiles for a contraction, with as many copies of its operands as fit the loops."""
+    """The schedule with register tiles for a contraction, with as many copies of its operands as fit the loops.
+
+    Rows of the left one that are contiguous along the sum are read in place: a copy would be of all rows at once.
+    """
     row, column, reduce = _roles(made, found)
     cut = attempt(made, [Split(((row, kernel.rows), (column, kernel.columns)))])
     if cut is None:
@@ -289,7 +293,8 @@ def _tiled(made: Schedule, found: Contraction, kernel: OuterProduct) -> Schedule
     order = Order((column_tile, row_tile, row, column, reduce))
     left = Pack(found.left.array, statement=name, role="left")
     right = Pack(found.right.array, at=column_tile, statement=name, role="right")
-    copies = ((left, right), (left,), ())
+    in_place = is_contiguous_along(made.nest, found.left, found.reduce[0])
+    copies = ((right,), ()) if in_place else ((left, right), (left,), ())
     tiled = (_made(cut, [order, *chosen, Tensorize(kernel.name, name)]) for chosen in copies)
     return next((one for one in tiled if one is not None), None)
 

@@ -150,9 +150,9 @@ def with_known_sizes(made: Schedule, sizes: Mapping[str, int]) -> Schedule:
     return replace(made, nest=made.nest.with_sizes(values), tree=fix_tree(made.tree, values))
 
 
-def usual_parts(made: Schedule, target: Target) -> ScheduleParts:
-    """The parts of a schedule that the model prices, with its open sizes at ASSUMED."""
-    return ScheduleModel(with_known_sizes(made, {}), {}, target).form({})
+def usual_parts(made: Schedule, target: Target, ready: str = "") -> ScheduleParts:
+    """The parts of a schedule that the model prices, with its open sizes at ASSUMED, and without copies of `ready`."""
+    return ScheduleModel(with_known_sizes(made, {}), {}, target, ready).form({})
 
 
 def new_loops(before: Schedule, after: Schedule, knobs: Mapping[str, str]) -> dict[str, str]:

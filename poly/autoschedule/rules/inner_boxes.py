@@ -30,14 +30,10 @@ from poly.lowering.calls import iterators_of
 from poly.machine.description import LINE
 from poly.model import ASSUMED_STRIDE, tile_shape
 from poly.model.core import Caches, Target
-from poly.model.tiles import Pitches, TileCalls
+from poly.model.tiles import TURN, Pitches, Stores, TileCalls, stores
 
 LEAST = 16
 """The number of reduction steps in the box from which on a kernel call pays off, whatever its tile."""
-
-STORE, TURN = 2.0, 12.0
-"""Multiply-adds of vectors in the time to add a result to an element alone, and to turn a vector of results in
-registers and to add it to its elements."""
 
 Cost = Callable[["InnerBox"], float]
 """The time of a box's multiply-adds relative to those of whole vectors."""
@@ -84,12 +80,12 @@ class InnerBox:
         kernel, steps = self.kernel(target.isa), float(self.steps)
         calls = TileCalls(
             self.dtype, m, n, steps, 1.0, (kernel.rows,), (kernel.columns,), steps, self._pitches,
-            operations=self.contraction.product.operations,
+            operations=self.contraction.product.operations, stores=self._stores,
         )  # fmt: skip
         line = LINE / self._rate(target) / unit if self._is_scattered(target.caches) else 0.0
         computed = calls.time(target) * lanes / (m * n * steps)
         copy = target.line("turned copy", "L2") / (LINE // self.dtype.size)
-        return computed + lanes * (self._storing(lanes) / steps + self.packed * copy / self._uses_of_right() + line / n)
+        return computed + lanes * (self.packed * copy / self._uses_of_right() + line / n)
 
     def least(self, lanes: int) -> float:
         """A lower bound of `time`."""
@@ -113,11 +109,11 @@ class InnerBox:
         left, output = (distance(self.nest, access, self.row) for access in (c.left, c.output))
         return Pitches(left * size, right * size, output * size)
 
-    def _storing(self, lanes: int) -> float:
-        """The time to put a result where it belongs, if the columns' neighbours lie apart."""
-        by_rows = TURN / min(self.extent(self.row), lanes)
-        alone = is_apart(self.nest, self.contraction.output, self.row)
-        return (STORE if alone else min(STORE, by_rows)) * self.is_turned
+    @property
+    def _stores(self) -> Stores:
+        output = self.contraction.output
+        along, down = (distance(self.nest, output, name) for name in (self.column, self.row))
+        return stores(along, down)
 
     def _uses_of_right(self) -> int:
         """How often an element of the right operand is used: a copy serves all of them."""

@@ -29,11 +29,19 @@ from poly.autoschedule.rules.epilogues import with_epilogues
 from poly.autoschedule.rules.form import Form
 from poly.autoschedule.rules.fusion import fused
 from poly.autoschedule.rules.grain import in_groups
+from poly.autoschedule.rules.inner_boxes import InnerBox
 from poly.autoschedule.rules.interiors import PAYS, interiors_apart
 from poly.autoschedule.rules.isolation import StepsOf, each_contraction, isolated, isolation, sums_apart
 from poly.autoschedule.rules.lanes import in_lanes
 from poly.autoschedule.rules.matrix_vector import StreamedProduct, matrix_vector_steps, streamed
-from poly.autoschedule.rules.non_rectangular import NonRectangular, best_box, non_rectangular_steps
+from poly.autoschedule.rules.non_rectangular import (
+    NonRectangular,
+    best_box,
+    non_rectangular_steps,
+    tiled_steps,
+    turned_box,
+    usual_tiles,
+)
 from poly.autoschedule.rules.sharing import parallelized_beside_kernels
 from poly.autoschedule.rules.triangles import in_place_steps, slanted_sum_steps, triangle_steps
 from poly.autoschedule.spaces.space import Family
@@ -74,6 +82,28 @@ def with_interiors(nest: Nest, target: Target, pays: float = PAYS) -> Schedule |
     served = {step.statement for step in made.steps if isinstance(step, Tensorize)}
     parted = {name for step in base.steps if isinstance(step, Part) for name in (step.statement, step.near)}
     return made if parted <= served else None
+
+
+def with_turned_tiles(nest: Nest, target: Target) -> Schedule | None:
+    """The same with register tiles across the results' contiguous loops where these are short; None if nowhere.
+
+    Results of 7x7 pixels, for example, leave lanes along pixels idle, and channels are many.
+    """
+    base = sums_apart(nest)
+    turned: dict[str, InnerBox] = {}
+    for statement in base.nest.statements:
+        r = roles(base.nest, statement)
+        if r is not None and r.rows and r.columns and r.reduce and not _is_special(base.nest, statement):
+            box = turned_box(base.nest, statement, target)
+            turned |= {statement.name: box} if box is not None else {}
+
+    def steps(statement: Statement, loops: Mapping[str, str]) -> list[Step] | None:
+        box = turned.get(statement.name)
+        if box is None:
+            return _steps(base.nest, statement, loops, target)
+        return tiled_steps(box, loops, usual_tiles(box, target))
+
+    return _contracted(base, target, steps) if turned else None
 
 
 def _contracted(base: Schedule, target: Target, steps_of: StepsOf) -> Schedule:
@@ -221,6 +251,11 @@ def _other_product(nest: Nest, statement: Statement) -> str:
     """The family of a contraction that is no sum of products; empty for one that is, or for no contraction."""
     found = recognise(nest, statement)
     return "" if found is None or found.product == MULTIPLY_ADD else found.product.family
+
+
+def _is_special(nest: Nest, statement: Statement) -> bool:
+    """Whether a contraction converts its operands, has sums of integers, or is by other operations."""
+    return bool(_converts(nest, statement) or _other_product(nest, statement)) or not _dtype(nest, statement).is_float
 
 
 class _MadeWith:

@@ -23,6 +23,8 @@ from functools import cached_property
 from itertools import product, takewhile
 from typing import Literal, get_args
 
+import islpy as isl
+
 from microkernels.catalogue import gemm
 from microkernels.kernel import OuterProduct
 from poly.autoschedule.rules.form import Form
@@ -80,6 +82,14 @@ def _usual_place(r: InnerBox, target: Target) -> Place:
 def best_box(nest: Nest, statement: Statement, target: Target) -> InnerBox | None:
     """The box of a contraction that takes the least time on a CPU; None if there is none."""
     return inner_box(nest, statement, target.isa, lambda box: box.time(target))
+
+
+def turned_box(nest: Nest, statement: Statement, target: Target) -> InnerBox | None:
+    """The box of a contraction of known sizes if its tiles are best turned before they are stored; None otherwise."""
+    if statement.domain.dim(isl.dim_type.param):
+        return None
+    box = best_box(nest, statement, target)
+    return box if box is not None and box.is_turned else None
 
 
 def non_rectangular_steps(

@@ -24,7 +24,7 @@ from microkernels.kernel import OuterProduct
 from microkernels.opencl_isa import DeviceISA
 from poly.analysis.roles import Roles, enclosing_roles, expected_bytes, roles
 from poly.autoschedule.rules.attempt import attempt
-from poly.autoschedule.rules.contraction import Outline, Planner, Tilings, outlined
+from poly.autoschedule.rules.contraction import Outline, Planner, Tilings, outlined, planned_steps
 from poly.autoschedule.rules.isolation import isolated
 from poly.autoschedule.rules.shapes import parts
 from poly.autoschedule.rules.triangles import slanted_sum
@@ -93,8 +93,18 @@ def row_blocked(nest: Nest, target: Target) -> Schedule | None:
         inside = [one for one in products if any(one.statement.name in statements(band) for band in run)]
         made = _blocked(base, run, inside, target) if inside else None
         if made is not None:
-            return made
+            return _with_others(made, [one for one in products if one not in inside], target)
     return None
+
+
+def _with_others(made: Schedule, products: Sequence[RowProduct], target: Target) -> Schedule:
+    """The schedule with microkernels for contractions outside of the blocks, where that is legal."""
+    for one in products:
+        nest, dtype = made.nest, made.nest.array(one.statement.target.array).dtype
+        initial = None if one.kernel else zeroing(nest, one.statement)
+        steps = planned_steps(one.roles, dtype, one.loops, target, initial)
+        made = (steps and attempt(made, steps)) or made
+    return made
 
 
 def _distributed(nest: Nest, target: Target) -> tuple[Schedule, list[RowProduct]]:

@@ -246,7 +246,9 @@ def _tiled(form: Form, found: TimeLoops, depth: int, shared: bool) -> Form | Non
     names = {band.name: form.free(band.name) for band in (found.time, *inside)}
     last = found.chains[0].bands[-1]
     grids = {found.time.name: sizes(extent(nest, found.time), *STEPS)}
-    grids |= {band.name: sizes(extent(nest, band), *(INNER if band is last else ROWS)) for band in inside}
+    extents = [_most(nest, [chain.bands[level] for chain in found.chains]) for level in range(depth)]
+    bounds = ((band.name, whole, INNER if band is last else ROWS) for band, whole in zip(inside, extents, strict=True))
+    grids |= {name: sizes(whole, *ends) for name, whole, ends in bounds}
     if not all(grids.values()):
         return None
 
@@ -262,6 +264,13 @@ def _tiled(form: Form, found: TimeLoops, depth: int, shared: bool) -> Form | Non
     cuts = {f"{loop}_tile": name for loop, name in names.items()}
     kind = f"{_kind(found, depth)}, diagonals shared" if shared else _kind(found, depth)
     return form.then(tile, tried, ((_trait(form, found), kind),), knobs, values, cuts)
+
+
+def _most(nest: Nest, loops: Sequence[Band]) -> int | None:
+    """The extent of the longest of some loops; None if one depends on sizes."""
+    extents = [extent(nest, band) for band in loops]
+    known = [whole for whole in extents if whole is not None]
+    return max(known) if len(known) == len(extents) else None
 
 
 def _trait(form: Form, found: TimeLoops) -> str:

@@ -27,11 +27,11 @@ from poly.frontends.c.declarations import (
 from poly.frontends.c.inlining import Inliner
 from poly.frontends.c.liveness import has_address, is_assigned_outside, is_mentioned_outside, is_read_after
 from poly.frontends.c.place import CSource, marked, refusal
-from poly.frontends.c.polynomials import Polynomial, expression, greatest, indices, polynomial, split, total
 from poly.frontends.c.preprocessed import Unit
 from poly.frontends.c.procedures import Procedures
 from poly.frontends.c.regions import ScopRegion
 from poly.frontends.c.statements import Statements, annotation
+from poly.frontends.polynomials import Polynomial, expression, greatest, indices, polynomial, split, total
 from poly.frontends.python import nest_of
 from poly.ir.nest import Nest
 
@@ -121,7 +121,9 @@ class Reader:
         contexts = (*self.body, *(node.type for node in outside))
         self.integers = self.uses.sources({name for node in contexts for name in integer_contexts(node)})
         counters = frozenset(_counters(self.body))
-        self.statements = Statements(self.source, self.typedefs, self.uses, counters, dict(self._unsigned()))
+        self.statements = Statements(
+            self.source, self.typedefs, self.uses, counters, frozenset(self.integers), dict(self._unsigned())
+        )
         self.sizes: dict[str, Affine] = {}
         self.arguments: dict[str, tuple[CType, c_ast.Decl]] = {}
         self.declared: dict[str, tuple[c_ast.Decl, CType]] = {}

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from pycparser import c_ast
 
+from poly.errors import SpecError
 from poly.frontends.c.declarations import (
     COUNTING,
     ArrayName,
@@ -16,6 +17,7 @@ from poly.frontends.c.declarations import (
     CType,
     ElementName,
     Known,
+    Meaning,
     ScalarName,
     SizeName,
     Unknown,
@@ -23,12 +25,13 @@ from poly.frontends.c.declarations import (
     type_of,
     unknown_type,
 )
+from poly.frontends.c.induction import STEPS, addend, change, last_value
 from poly.frontends.c.place import marked, shown
-from poly.frontends.c.polynomials import Range
 from poly.frontends.c.values import Value, Values, converted
+from poly.frontends.counted import CountedLoop, plus
+from poly.frontends.polynomials import Polynomial, Range, expression, polynomial, product
 from poly.frontends.source import Source
 
-STEPS = {"p++": 1, "++": 1, "p--": -1, "--": -1}
 JUMPS: dict[type[c_ast.Node], tuple[str, str]] = {
     c_ast.While: ("a `while` loop has no affine bounds", "Write `for (i = 0; i < n; i++)`."),
     c_ast.DoWhile: ("a `do` loop has no affine bounds", "Write `for (i = 0; i < n; i++)`."),
@@ -52,8 +55,8 @@ class OpenAccess(NamedTuple):
 class Statements(Values):
     """Translates the statements of one function.
 
-    `uses` has those of its names, `counters` the names that loops count, `unsigned` the bits of unsigned ones.
-    `accesses` collects the subscripts of each array.
+    `uses` has those of its names, `counters` the names that loops count, `integers` those that bounds and subscripts
+    depend on, `unsigned` the bits of unsigned ones. `accesses` collects the subscripts of each array.
     """
 
     def __init__(
@@ -62,12 +65,14 @@ class Statements(Values):
         typedefs: Mapping[str, c_ast.Node],
         uses: Uses,
         counters: frozenset[str],
+        integers: frozenset[str],
         unsigned: Mapping[str, int],
     ) -> None:
         super().__init__(source, typedefs)
         self.accesses: dict[str, list[OpenAccess]] = {}
         self._uses = uses
         self._counters = counters
+        self._integers = integers
         self._unsigned = unsigned
         self._loops: tuple[Range, ...] = ()
         self._assigned: list[set[str]] = [set()]
@@ -94,7 +99,7 @@ class Statements(Values):
             case c_ast.For():
                 return [self._for(node)]
             case c_ast.If(cond=cond, iftrue=then, iffalse=other):
-                return [ast.If(self.test(cond), self._body(then), self._body(other) if other else [])]
+                return [self._if(cond, then, other)]
             case c_ast.Assignment():
                 return self._assignment(node)
             case c_ast.UnaryOp(op="p++" | "p--" | "++" | "--" as op, expr=target):
@@ -113,6 +118,14 @@ class Statements(Values):
     def _body(self, node: c_ast.Node) -> list[ast.stmt]:
         with self._inner():
             return self._statement(node) or [ast.Pass()]
+
+    def _if(self, cond: c_ast.Node, then: c_ast.Node, other: c_ast.Node | None) -> ast.stmt:
+        test, before = self.test(cond), dict(self.names)
+        body, after = self._body(then), self.names
+        self.names = before
+        made = ast.If(test, body, self._body(other) if other is not None else [])
+        self.names |= {name: found for name, found in after.items() if isinstance(found, Unknown)}
+        return made
 
     @contextmanager
     def _inner(self) -> Iterator[None]:
@@ -175,11 +188,17 @@ class Statements(Values):
     def _is_known_integer(self, name: str) -> bool:
         if name in self._counters:
             return True
-        for write, _, node in self._uses.found.get(name, ()):
-            value = node.init if isinstance(node, c_ast.Decl) else getattr(node, "rvalue", None)
-            if write and (value is None or getattr(node, "op", "=") != "=" or not self._is_integer(value, name)):
-                return False
-        return True
+        return all(self._sets_integer(node, name) for write, _, node in self._uses.found.get(name, ()) if write)
+
+    def _sets_integer(self, node: c_ast.Node, name: str) -> bool:
+        """Whether a declaration or an assignment makes an integer of counters and sizes of a name."""
+        if name in self._integers:
+            if isinstance(node, c_ast.UnaryOp):
+                return True
+            if (added := addend(node, name)) is not None:
+                return self._is_integer(added[1], name)
+        value = node.init if isinstance(node, c_ast.Decl) else getattr(node, "rvalue", None)
+        return value is not None and getattr(node, "op", "=") == "=" and self._is_integer(value, name)
 
     def _is_integer(self, node: c_ast.Node, name: str) -> bool:
         match node:
@@ -198,7 +217,9 @@ class Statements(Values):
         found = self.value(value)
         if found.kind not in ("int", "uint"):
             raise self.refuse(node, f"`{name}` gets a value that is no integer of counters and sizes", "Use double.")
-        self.names[name] = Known(found.node, "uint" if unsigned or found.kind == "uint" else "int")
+        terms = polynomial(found.node) if addend(node, name) is not None else None
+        value_here = found.node if terms is None else expression(terms)
+        self.names[name] = Known(value_here, "uint" if unsigned or found.kind == "uint" else "int")
         self._assigned[-1].add(name)
         return []
 
@@ -223,10 +244,9 @@ class Statements(Values):
                     why = f"`{target.name}` is a parameter passed by value"
                     raise self.refuse(node, why, "Assign a local of another name.")
                 case Known() | Unknown():
-                    if op == "=":
-                        return self._known_integer(node, target.name, value, False)
-                    why = f"`{target.name}` changes from iteration to iteration"
-                    raise self.refuse(node, why, "Write its value in terms of the loops' counters.")
+                    if op != "=":
+                        value = c_ast.BinaryOp(op[0], target, value, coord=node.coord)
+                    return self._known_integer(node, target.name, value, False)
         place = self.value(target)
         right = self.value(value)
         if op != "=":  # the element is read by nodes of its own, since nodes tell reads and writes apart
@@ -247,9 +267,8 @@ class Statements(Values):
         start = Value(low, "uint" if unsigned else "int")
         self.check_wrap(first, start, Value(low, "int"))
         around, before, inside = self._loops, dict(self.names), Uses.of([node.stmt])
-        for local, meaning in before.items():  # an earlier iteration may have changed them
-            if isinstance(meaning, Known) and inside.written(local):
-                self.names[local] = _lost(local)
+        changed = {n: found for n, found in before.items() if isinstance(found, Known) and inside.written(n)}
+        self.names |= {local: _lost(local) for local in changed}
         step = self._step(node, name)
         if step < 0 and unsigned:
             why = f"`{name}` is unsigned and counts down: it wraps around below 0"
@@ -272,15 +291,84 @@ class Statements(Values):
         own = (low, _plus(ends[0], -1)) if step > 0 else (_plus(ends[0], 1), low)
         self._loops = (*around, (name, *own))
         self.names[name] = CounterName(natural, wraps_at)
+        loop = _counted(name, low, step, ends)
+        changes = {local: self._change(node.stmt, local, name) for local in changed} if loop is not None else {}
+        after: dict[str, Meaning] = {local: _lost(local) for local in changed}
+        if loop is not None:
+            after |= self._after(loop, changed, changes)
+            self.names |= self._at_start(loop, node.stmt, changed, changes)
         body = self._body(node.stmt)
         if tests and step > 0:
             test = tests[0] if len(tests) == 1 else ast.BoolOp(ast.And(), tests)
             body = [marked(ast.If(test, body, []), node, self.source)]
         self._loops = around
-        after = {local: _lost(local) for local in before if isinstance(before[local], Known) and inside.written(local)}
         self.names = {**before, **after, name: Unknown(f"`{name}` counts a loop that does not run here")}
         head = ast.Call(ast.Name("range", ast.Load()), arguments, [])
         return ast.For(ast.Name(name, ast.Store()), head, body, [])
+
+    def _change(self, body: c_ast.Node, local: str, counter: str) -> Polynomial | None:
+        """What each iteration adds to an integer, the same in all of them; None if it does anything else."""
+
+        def amount(value: c_ast.Node) -> Polynomial | None:
+            try:
+                found = polynomial(self.integer(value))
+            except SpecError:
+                return None
+            return found if found is not None and not any(counter in key for key in found) else None
+
+        def trips(inner: c_ast.For) -> Polynomial | None:
+            names = dict(self.names)
+            try:
+                own, first, _ = self._start(inner)
+                low, step = self.integer(first), self._step(inner, own)
+                ends = self._ends(inner, inner.cond, own, Value(low, "int"), step)
+            except SpecError:
+                return None
+            finally:
+                self.names = names
+            loop = _counted(own, low, step, ends)
+            found = None if loop is None else loop.trips(self.is_natural)
+            return found if found is not None and not any(counter in key for key in found) else None
+
+        return change([body], local, amount, trips)
+
+    def _at_start(
+        self,
+        loop: CountedLoop,
+        body: c_ast.Node,
+        changed: Mapping[str, Known],
+        changes: Mapping[str, Polynomial | None],
+    ) -> dict[str, Known]:
+        """The integers with known values at the start of each iteration."""
+        found: dict[str, Known] = {}
+        for local, known in changed.items():
+            by = changes[local]
+            if by is not None:
+                found[local] = Known(loop.at(known.value, by), known.kind)
+        names = self.names
+        waiting = {local: last_value(body, local) for local in changed.keys() - found.keys()}
+        for _ in waiting:  # one may be what another was
+            for local in [local for local, value in waiting.items() if value is not None and local not in found]:
+                self.names = {**names, **found}
+                try:
+                    value = self.integer_value(waiting[local])
+                except SpecError:
+                    continue
+                found[local] = Known(loop.before(value.node, changed[local].value), value.kind)
+        self.names = names
+        return found
+
+    def _after(
+        self, loop: CountedLoop, changed: Mapping[str, Known], changes: Mapping[str, Polynomial | None]
+    ) -> dict[str, Known]:
+        """The integers with known values behind a loop."""
+        found: dict[str, Known] = {}
+        count = loop.trips(self.is_natural)
+        for local, known in changed.items():
+            by = changes[local]
+            if by is not None and count is not None:
+                found[local] = Known(plus(known.value, product(by, count)), known.kind)
+        return found
 
     def _start(self, node: c_ast.For) -> tuple[str, c_ast.Node, int]:
         """The counter of a loop, its first value, and the bits at which it wraps around."""
@@ -371,6 +459,14 @@ def annotation(dtype: str, extents: list[ast.expr]) -> ast.expr:
         return ast.Name(dtype, ast.Load())
     shape = extents[0] if len(extents) == 1 else ast.Tuple(extents, ast.Load())
     return ast.Subscript(ast.Name(dtype, ast.Load()), shape, ast.Load())
+
+
+def _counted(name: str, low: ast.expr, step: int, ends: list[ast.expr]) -> CountedLoop | None:
+    """A loop for what its iterations add up to; None if it starts at no sum of products."""
+    start = polynomial(low)
+    if start is None:
+        return None
+    return CountedLoop(name, start, step, polynomial(ends[0]) if len(ends) == 1 else None)
 
 
 def _lost(name: str) -> Unknown:

@@ -28,7 +28,7 @@ from poly.frontends.c.declarations import (
     Unknown,
 )
 from poly.frontends.c.place import marked, refusal, shown
-from poly.frontends.c.polynomials import polynomial
+from poly.frontends.polynomials import polynomial
 from poly.frontends.source import Source
 
 FLOATS = ("f32", "f64")

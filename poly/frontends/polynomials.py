@@ -20,7 +20,7 @@ def polynomial(node: ast.expr) -> Polynomial | None:
             return {(name,): 1}
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             inner = polynomial(operand)
-            return None if inner is None else _product(inner, {(): -1})
+            return None if inner is None else product(inner, {(): -1})
         case ast.BinOp(left=left, op=op, right=right):
             first, second = polynomial(left), polynomial(right)
             if first is None or second is None:
@@ -29,9 +29,9 @@ def polynomial(node: ast.expr) -> Polynomial | None:
                 case ast.Add():
                     return total(first, second)
                 case ast.Sub():
-                    return total(first, _product(second, {(): -1}))
+                    return total(first, product(second, {(): -1}))
                 case ast.Mult():
-                    return _product(first, second)
+                    return product(first, second)
     return None
 
 
@@ -39,7 +39,7 @@ def total(first: Polynomial, second: Polynomial) -> Polynomial:
     return _clean({key: first.get(key, 0) + second.get(key, 0) for key in {**first, **second}})
 
 
-def _product(first: Polynomial, second: Polynomial) -> Polynomial:
+def product(first: Polynomial, second: Polynomial) -> Polynomial:
     found: dict[tuple[str, ...], int] = {}
     for one, factor in first.items():
         for other, by in second.items():
@@ -108,5 +108,5 @@ def greatest(index: Polynomial, loops: Iterable[Range]) -> Polynomial | None:
         if factor and end is None:
             return None
         rest = {key: value for key, value in index.items() if key != (name,)}
-        index = total(rest, _product(end or {}, {(): factor}))
+        index = total(rest, product(end or {}, {(): factor}))
     return index
