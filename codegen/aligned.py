@@ -13,9 +13,10 @@ write. Arrays that start alike are all read and written in whole lines then.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from codegen.expr import FunctionCall, loads, walk
+from codegen.expr import FunctionCall, Load, loads, walk
 from codegen.integer import Compare, Linear, primary
 from codegen.loop_ir import For, Node
 from codegen.names import fresh
@@ -39,8 +40,10 @@ SHORT = 16
 
 @dataclass(frozen=True)
 class Start:
-    """An element of an argument that a vector loop moves along, its bytes to the next iteration's, and how few
-    iterations take no longer if their vectors lie across lines."""
+    """Where a vector loop starts in an argument: an element, and the bytes from it to the next iteration's.
+
+    Loops of fewer than `few` iterations take no longer if their vectors lie across lines.
+    """
 
     element: Element
     bytes: int
@@ -49,25 +52,30 @@ class Start:
 
 def start(body: Node, program: Program, loop: str) -> Start | None:
     """The first element that moves by one or two with a loop and is written, or else read; None if there is none."""
-    buffers = {buffer.name: buffer for buffer in program.buffers}
     written: dict[Element, int] = {}
     read: dict[Element, int] = {}
     for use in uses(body):
         assign = program.statements[use.statement].body
-        if not isinstance(assign, Assign) or use.nested:
-            continue
-        printer = printer_of(use, program)
-        for found, places in ((written, [assign.target]), (read, loads(assign.expr))):
-            for element in map(printer.at, places):
-                buffer = buffers[element.array]
-                steps = zip(element.indices, strides(buffer), strict=True)
-                apart = sum((stride * index.coefficient(loop) for index, stride in steps), Linear()).number
-                if apart in NEAR and buffer.kind != "local":
-                    found[element] = apart * buffer.dtype.size
-    for element, size in (written or read).items():
-        few = MANY * program.isa.vector_bytes // size if written else FAR // sum(read.values())
-        return Start(element, size, few)
-    return None
+        if isinstance(assign, Assign) and not use.nested:
+            printer = printer_of(use, program)
+            written |= _moving(printer, [assign.target], loop)
+            read |= _moving(printer, loads(assign.expr), loop)
+    element, size = next(iter((written or read).items()), (None, 0))
+    if element is None:
+        return None
+    return Start(element, size, MANY * program.isa.vector_bytes // size if written else FAR // sum(read.values()))
+
+
+def _moving(printer: StatementPrinter, accessed: Iterable[Load], loop: str) -> dict[Element, int]:
+    """The elements of arguments that move by one or two with a loop, and the bytes by which they do."""
+    found: dict[Element, int] = {}
+    for element in map(printer.at, accessed):
+        buffer = printer.buffers[element.array]
+        steps = zip(element.indices, strides(buffer), strict=True)
+        apart = sum((stride * index.coefficient(loop) for index, stride in steps), Linear()).number
+        if apart in NEAR and buffer.kind != "local":
+            found[element] = apart * buffer.dtype.size
+    return found
 
 
 def calls(body: Node, program: Program) -> bool:

@@ -172,10 +172,11 @@ def view(statement: Statement, bands: Sequence[Band], knobs: Mapping[str, str]) 
 def _steps(value: Affine, position: int, values: Sequence[tuple[Affine, int | None]], known: Mapping[str, int]) -> int:
     """The steps of a loop over single values for each step of `value`: several if it is flattened, 0 if it is another.
 
-    The loop over `64*i + d` with 64 values of `d` has 64 steps for each of `i`, if no other loop counts `d`.
+    Either may go down where the other goes up. The loop over `64*i + d` with 64 values of `d` has 64 steps for each of
+    `i`, if no other loop counts `d`.
     """
     single, block = values[position]
-    if (single, block) == (value, None):
+    if block is None and single in (value, value * -1):
         return 1
     digits = () if block is not None else _digits(single, [name for name, _ in single.terms], known)
     outer, others = [name for name, _ in value.terms], (one for p, (one, _) in enumerate(values) if p != position)

@@ -56,7 +56,7 @@ def check(made: poly.Nest, schedule: Schedule, threads: int) -> None:
 @given(
     st.sampled_from(sorted(BOUNDARIES)), st.integers(1, 23), st.integers(1, 19), st.integers(0, 11), st.integers(1, 2)
 )
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_results_at_any_size(boundary: str, n: int, m: int, steps: int, threads: int) -> None:
     made = nest(boundary, n, m, steps)
     check(made, tiled(made, threads), threads)

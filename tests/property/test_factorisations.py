@@ -78,11 +78,65 @@ def columns_first(A: f64[N, N]):
             A[i, j] /= A[j, j]
 
 
+@poly.nest
+def solve(A: f64[N, N], B: f64[N, N], X: f64[N, N]):
+    """Out of place, each right-hand side in turn."""
+    for r in range(N):
+        for i in range(N):
+            w = B[i, r]
+            for j in range(i):
+                w -= A[i, j] * X[j, r]
+            X[i, r] = w / A[i, i]
+
+
+@poly.nest
+def solve_upwards(A: f64[N, N], X: f64[N, N]):
+    for i in range(N - 1, -1, -1):
+        for r in range(N):
+            for j in range(i + 1, N):
+                X[i, r] -= A[i, j] * X[j, r]
+            X[i, r] /= A[i, i]
+
+
+@poly.nest
+def solve_rows(A: f64[N, N], X: f64[N, N]):
+    for r in range(N):
+        for j in range(N):
+            for k in range(j):
+                X[r, j] -= X[r, k] * A[k, j]
+            X[r, j] /= A[j, j]
+
+
+@poly.nest
+def invert(A: f64[N, N], X: f64[N, N]):
+    """The inverse of a lower triangle; what is above it stays."""
+    for j in range(N):
+        X[j, j] = 1 / A[j, j]
+        for i in range(j + 1, N):
+            X[i, j] = 0.0
+            for k in range(j, i):
+                X[i, j] -= A[i, k] * X[k, j]
+            X[i, j] /= A[i, i]
+
+
+NESTS = [
+    lu, elimination, cholesky, columns_first, ldlt, in_a_scalar, solve, solve_upwards, solve_rows, invert,
+]  # fmt: skip
+
+
+def typed(nest: Nest, dtype: str) -> Nest:
+    """The nest with other types of its arrays."""
+    text = nest.source.partition("\n")[2].replace("f64", dtype)
+    return poly.parse(text, names={"N": N, dtype: getattr(poly, dtype), "sqrt": sqrt})
+
+
 def arguments(nest: Nest, size: int) -> list[np.ndarray]:
     """A positive definite matrix, and arrays to fill."""
     rng = np.random.default_rng(size)
     half = rng.random((size, size))
-    return [half @ half.T + size * np.eye(size), *(np.ones((size,) * len(array.shape)) for array in nest.arguments[1:])]
+    others = (np.ones((size,) * len(array.shape)) for array in nest.arguments[1:])
+    dtype = nest.arguments[0].dtype.numpy_name
+    return [array.astype(dtype) for array in (half @ half.T + size * np.eye(size), *others)]
 
 
 def check(nest: Nest, made: poly.Schedule, size: int, threads: int = 1) -> None:
@@ -91,21 +145,23 @@ def check(nest: Nest, made: poly.Schedule, size: int, threads: int = 1) -> None:
     poly.compile(nest, schedule=made, target="c:portable", threads=threads)(*found)
     reference(nest, tuple(expected))
     for ours, theirs in zip(found, expected, strict=True):
-        bound = 8 * size * np.finfo(np.float64).eps * np.abs(theirs).max()
+        bound = 8 * size * np.finfo(ours.dtype).eps * np.abs(theirs).max()
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=bound)
 
 
-@settings(max_examples=10)
+@settings(max_examples=16)
 @given(
-    st.sampled_from([lu, elimination, cholesky, columns_first, ldlt, in_a_scalar]),
+    st.sampled_from(NESTS),
+    st.sampled_from(["f32", "f64"]),
     st.sampled_from([(2, 2), (4, 2), (3, 3)]),
     st.integers(1, 3),
     st.data(),
 )
 def test_blocks_of_any_size_compute_the_same(
-    nest: Nest, tile: tuple[int, int], count: int, data: st.DataObject
+    nest: Nest, dtype: str, tile: tuple[int, int], count: int, data: st.DataObject
 ) -> None:
-    kernel = gemm(PORTABLE, f64, *tile)
+    nest = typed(nest, dtype)
+    kernel = gemm(PORTABLE, getattr(poly, dtype), *tile)
     depth = count * kernel.rows
     around = data.draw(st.sampled_from([0, 2 * depth]))
     rows = data.draw(st.sampled_from([0, 2, 3, 5]))
@@ -136,6 +192,8 @@ def test_what_is_no_factorisation_is_left_alone(nest: Nest) -> None:
 def test_the_blocks_of_divisions_follow_their_columns() -> None:
     (found,) = eliminations(lu)
     assert found.counts == {"S0": "k", "S1": "j", "S2": "k"}
+    (found,) = eliminations(solve_upwards)
+    assert found.counts == {"S0": "-j", "S1": "-i"}
 
 
 @pytest.mark.parametrize(("nest", "sizes"), [(lu, (16, 400)), (cholesky, (16, 400))])

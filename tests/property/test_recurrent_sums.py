@@ -71,13 +71,13 @@ def check(nest: Nest, target: str, exact: bool = False) -> poly.Kernel:
     return kernel
 
 
-@settings(deadline=None, max_examples=12, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=8, suppress_health_check=list(HealthCheck))
 @given(nest=sums(), target=st.sampled_from(TARGETS))
 def test_sums_over_results_before(nest: Nest, target: str) -> None:
     check(nest, target)
 
 
-@settings(deadline=None, max_examples=6, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=4, suppress_health_check=list(HealthCheck))
 @given(nest=orders())
 def test_terms_in_any_order(nest: Nest) -> None:
     check(nest, TARGETS[0])

@@ -13,13 +13,14 @@ An update belongs to the block of its k, any other statement to the block of one
 keep all dependences. The updates of elements that are finished in a later block leave the block's own loops: nothing
 in the block needs them. Where they are a triangle, the squares along its diagonal stay loops. Large matrices have
 blocks of blocks: the updates of what is finished in a later block of blocks run behind the whole, as a deeper product.
-In a block, rows may run side by side. What is summed in a local between a load and a store of the element is summed in
+In a block, rows may run side by side. Triangular solves with many right-hand sides and inversions of triangles run in
+blocks, too; some go down their pivots. What is summed in a local between a load and a store of the element is summed in
 the element.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import ceil
@@ -33,7 +34,7 @@ from poly.autoschedule.rules.attempt import attempt
 from poly.autoschedule.rules.contiguous import contiguous
 from poly.autoschedule.rules.form import Form, usual_parts
 from poly.autoschedule.rules.lanes import vectorized
-from poly.autoschedule.rules.pivots import counting, side_by_side
+from poly.autoschedule.rules.pivots import Direction, counting, side_by_side
 from poly.autoschedule.rules.sharing import parallelized
 from poly.errors import ScheduleError
 from poly.ir.budget import TooCostly, limited
@@ -47,7 +48,7 @@ from poly.model.core import Target
 from poly.model.price import arithmetic
 from poly.schedules.makeable import check_makeable
 from poly.schedules.schedule import Schedule, schedule
-from poly.schedules.steps import Accumulate, Distribute, Enclose, Order, Pack, Part, Split, Step, Tensorize
+from poly.schedules.steps import Accumulate, Distribute, Enclose, Order, Pack, Part, Reverse, Split, Step, Tensorize
 from poly.schedules.steps.formulas import Formula
 
 DEPTH = 24
@@ -71,10 +72,11 @@ AFFORDABLE = 7_000_000
 
 @dataclass(frozen=True)
 class Elimination:
-    """Statements whose blocks keep all dependences: the iterator that counts the blocks, for each of them."""
+    """Statements whose blocks keep all dependences: what counts the blocks, for each of them."""
 
     counts: Mapping[str, str]
     updates: tuple[Contraction, ...]
+    direction: Direction
 
 
 @dataclass(frozen=True)
@@ -161,9 +163,11 @@ def eliminations(nest: Nest) -> Iterator[Elimination]:
     for part in tree.children if isinstance(tree, Sequence) else (tree,):
         updates = {name: c for name in statements(part) if (c := _update(nest, nest.statement(name)))}
         if any(c.rows and c.columns for c in updates.values()):
-            counts = _counts(nest, part, updates)
-            if counts is not None:
-                yield Elimination(counts, tuple(updates.values()))
+            for direction in _directions(nest, updates.values()):
+                counts = _counts(nest, part, updates, direction)
+                if counts is not None:
+                    yield Elimination(counts, tuple(updates.values()), direction)
+                    break
 
 
 def _update(nest: Nest, statement: Statement) -> Contraction | None:
@@ -174,11 +178,32 @@ def _update(nest: Nest, statement: Statement) -> Contraction | None:
     return found if found.output.array in (found.left.array, found.right.array) else None
 
 
-def _counts(nest: Nest, part: Node, updates: Mapping[str, Contraction]) -> dict[str, str] | None:
-    """The iterator that counts the blocks of each statement, such that none needs a later block; None if none does."""
-    names = statements(part)
-    choices = {name: updates[name].reduce if name in updates else nest.statement(name).iterators for name in names}
-    return next(counting(nest, choices), None)
+def _directions(nest: Nest, updates: Iterable[Contraction]) -> Iterator[Direction]:
+    """The ways in which the pivots of an elimination may be counted."""
+    yield Direction("", "0")
+    lengths = {nest.array(one.output.array).shape[at] for one in updates for at in _eliminated(one)}
+    if len(lengths) == 1:
+        yield Direction("-", f"-({lengths.pop()})")
+
+
+def _eliminated(update: Contraction) -> set[int]:
+    """The dimensions of the updated array along which its elements are finished one after the other."""
+    own = (load for load in (update.left, update.right) if load.array == update.output.array)
+    return {at for load in own for at, index in enumerate(load.indices) if update.reduce[0] in index.names}
+
+
+def _counts(nest: Nest, part: Node, updates: Mapping[str, Contraction], direction: Direction) -> dict[str, str] | None:
+    """What counts the blocks of each statement, such that none needs a later block; None if nothing does.
+
+    An update is in the block of its step. What nothing comes before, such as a copy to the array, may come first.
+    """
+
+    def choices(name: str) -> list[str]:
+        if name in updates:
+            return direction.counts(updates[name].reduce)
+        return [*direction.counts(nest.statement(name).iterators), direction.first]
+
+    return next(counting(nest, {name: choices(name) for name in statements(part)}), None)
 
 
 @dataclass(frozen=True)
@@ -194,16 +219,16 @@ class _Blocked:
 def _blocked(made: Schedule, found: Elimination, blocks: Blocks) -> _Blocked | None:
     """The blocked loops; None if no trailing update becomes a microkernel."""
     loop: str | None = None
-    trailing: list[str] = []
+    trailing: list[tuple[str, int]] = []
     for size in (blocks.around, blocks.depth) if blocks.around else (blocks.depth,):
         level = _level(made, found, size, loop)
         if level is None:
             return None
         made, loop = level.made, level.loop
-        trailing.extend(level.trailing)
+        trailing.extend((name, size) for name in level.trailing)
     assert loop is not None, "there is one level at least"
-    for name in trailing:
-        made = _in_tiles(made, name, blocks.kernel) or made
+    for name, size in trailing:
+        made = _in_tiles(made, name, size, blocks.kernel) or made
     has_kernel = any(isinstance(step, Tensorize) for step in made.steps)
     return _Blocked(made, found, loop, blocks.rows) if has_kernel else None
 
@@ -211,7 +236,8 @@ def _blocked(made: Schedule, found: Elimination, blocks: Blocks) -> _Blocked | N
 def _inside(blocked: _Blocked) -> Schedule:
     """The schedule with loops in the order that suits what is left to a block."""
     made = blocked.made
-    beside = side_by_side(made, blocked.found.updates, blocked.loop, blocked.rows) if blocked.rows else None
+    found, loop, rows = blocked.found, blocked.loop, blocked.rows
+    beside = side_by_side(made, found.updates, found.direction, loop, rows) if rows else None
     return contiguous(beside or made)
 
 
@@ -227,24 +253,25 @@ class _Level:
 def _level(made: Schedule, found: Elimination, size: int, around: str | None) -> _Level | None:
     """The schedule with a loop over blocks of this size in the loop `around`; None if that is illegal."""
     loop = fresh(made.tree, f"{found.updates[0].reduce[0]}_tile")
-    values = tuple((name, Formula(f"{iterator} // {size}")) for name, iterator in found.counts.items())
+    values = tuple((name, Formula(f"{text} // {size}")) for name, text in found.counts.items())
     enclosed = attempt(made, [Enclose(loop, values, around)])
     if enclosed is None:
         return None
     level = _Level(enclosed, loop, ())
     for update in found.updates:
         name = f"{update.statement}_far{2 if around else ''}"
-        apart = _trailing(level.made, update, loop, size, name)
+        apart = _trailing(level.made, update, found.direction.sign, loop, size, name)
         if apart is not None:
             level = _Level(apart, loop, (*level.trailing, name))
     return level
 
 
-def _trailing(made: Schedule, update: Contraction, loop: str, size: int, name: str) -> Schedule | None:
+def _trailing(made: Schedule, update: Contraction, sign: str, loop: str, size: int, name: str) -> Schedule | None:
     """The schedule with the updates of later blocks' elements behind all else in a block; None if that is illegal."""
+    places = [update.output.indices[at] for at in _eliminated(update)]
     iterators = made.nest.statement(update.statement).iterators
-    own = [name for name in iterators if any(name in index.names for index in update.output.indices)]
-    later = " and ".join(f"{update.reduce[0]} // {size} < {name} // {size}" for name in own)
+    own = [name for name in iterators if any(name in index.names for index in places)]
+    later = " and ".join(f"{sign}{update.reduce[0]} // {size} < {sign}{name} // {size}" for name in own)
     parted = _parted(made, update.statement, later, name)
     if parted is None:
         return None
@@ -260,23 +287,45 @@ def _parted(made: Schedule, statement: str, condition: str, into: str) -> Schedu
         return None
 
 
-def _in_tiles(made: Schedule, name: str, kernel: OuterProduct) -> Schedule | None:
-    """The schedule with a microkernel for trailing updates: for all, or for those off the diagonal of a triangle."""
+def _in_tiles(made: Schedule, name: str, size: int, kernel: OuterProduct) -> Schedule | None:
+    """The schedule with a microkernel for trailing updates by a block of so many steps.
+
+    It is for all, for those off the diagonal of a triangle, or for results that all steps of the block update.
+    """
     found = formed(made.nest, made.nest.statement(name))
     if found is None or not (found.rows and found.columns):
         return None
-    tiled = _tiled(made, found, kernel)
-    if tiled is not None:
+    forward = _forward(made, name)
+    tiled = forward and _tiled(forward, found, kernel)
+    if forward is None or tiled is not None:
         return tiled
+    (row, *_), (column, *_), (step, *_) = found.rows, found.columns, found.reduce
+    for one, other, width in ((row, column, kernel.rows), (column, step, size), (row, step, size)):
+        apart = _without_squares(forward, name, f"{one} // {width} == {other} // {width}")
+        tiled = apart and _tiled(apart, found, kernel)
+        if tiled is not None:
+            return tiled
+    return None
+
+
+def _forward(made: Schedule, name: str) -> Schedule | None:
+    """The schedule in which no loop around a statement goes down one of its iterators; None if that is illegal."""
+    statement = made.nest.statement(name)
+    values = coordinates(statement.domain, statement.iterators).values()
+    around = (band for band in paths(made.tree)[name] if isinstance(band, Band))
+    down = [b.name for b in around if any(b.function(name).neg().plain_is_equal(value) for value in values)]
+    return attempt(made, map(Reverse, down)) if down else made
+
+
+def _without_squares(made: Schedule, name: str, square: str) -> Schedule | None:
+    """The schedule in which the instances in squares along a diagonal have loops of their own; None if illegal."""
     diagonal = f"{name}_diagonal"
-    square = f"{found.rows[0]} // {kernel.rows} == {found.columns[0]} // {kernel.rows}"
     parted = _parted(made, name, square, diagonal)
     if parted is None:
         return None
     around = (band for band in paths(parted.tree)[name] if isinstance(band, Band))
     shared = next((band.name for band in around if set(statements(band)) == {name, diagonal}), None)
-    apart = attempt(parted, [Distribute(shared, last=diagonal)]) if shared else None
-    return apart and _tiled(apart, found, kernel)
+    return attempt(parted, [Distribute(shared, last=diagonal)]) if shared else None
 
 
 def _tiled(made: Schedule, found: Contraction, kernel: OuterProduct) -> Schedule | None:

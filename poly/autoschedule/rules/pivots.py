@@ -24,6 +24,7 @@ overlaps with the others. Where the sums are contiguous along what they add, eac
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from itertools import islice, product
 from math import inf
@@ -45,7 +46,7 @@ from poly.ir.tree import Band, Leaf, bands, statements
 from poly.ir.tree import Sequence as Parts
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Distribute, Enclose, Interchange, Step
-from poly.schedules.steps.formulas import Formula
+from poly.schedules.steps.formulas import Formula, value_of
 
 MOST = 64
 """The ways to count the iterations of statements in common that are looked at."""
@@ -54,17 +55,28 @@ TRIED = 4
 """Of those that keep the order of all dependences, the most that are tried."""
 
 Counts = Mapping[str, str]
-"""For each of some statements, the iterator that counts a loop around all of them."""
+"""For each of some statements, the formula that counts a loop around all of them: `k`, `-k`, or a number."""
+
+
+@dataclass(frozen=True)
+class Direction:
+    """The way in which an elimination goes: up or down its pivots, and a number that comes before all of them."""
+
+    sign: str
+    first: str
+
+    def counts(self, iterators: Iterable[str]) -> list[str]:
+        """What may count for statements with these iterators."""
+        return [self.sign + name for name in iterators]
 
 
 def counting(nest: Nest, choices: Mapping[str, Sequence[str]]) -> Iterator[dict[str, str]]:
-    """The iterators, one of each statement's choices, for which each dependence goes to the same or a later value."""
+    """The formulas, one of each statement's choices, for which each dependence goes to the same or a later value."""
     binding = [d for d in dependences(nest).binding if d.source in choices and d.sink in choices]
 
     @cache
-    def value(name: str, iterator: str) -> isl.PwAff:
-        statement = nest.statement(name)
-        return coordinates(statement.domain, statement.iterators)[iterator]
+    def value(name: str, text: str) -> isl.PwAff:
+        return value_of(nest, nest.statement(name), text)
 
     @cache
     def is_kept(number: int, source: str, sink: str) -> bool:
@@ -78,7 +90,9 @@ def counting(nest: Nest, choices: Mapping[str, Sequence[str]]) -> Iterator[dict[
             yield counts
 
 
-def side_by_side(made: Schedule, updates: Iterable[Contraction], block: str, rows: int) -> Schedule | None:
+def side_by_side(
+    made: Schedule, updates: Iterable[Contraction], direction: Direction, block: str, rows: int
+) -> Schedule | None:
     """The schedule in which so many rows of a block run side by side; None if no pivots keep all dependences.
 
     `updates` are contractions that read the array they write, in the loop `block`.
@@ -90,9 +104,11 @@ def side_by_side(made: Schedule, updates: Iterable[Contraction], block: str, row
     lines, pivots = dict[str, Sequence[str]](), dict[str, Sequence[str]]()
     for name in names:
         iterators = nest.statement(name).iterators
-        lines[name], pivots[name] = _ways(nest, known[name]) if name in known else (iterators, iterators)
+        ways = _ways(nest, known[name]) if name in known else (iterators, iterators)
+        rest = [] if name in known else [direction.first]
+        lines[name], pivots[name] = ([*direction.counts(way), *rest] for way in ways)
     for line in islice(counting(nest, lines), TRIED) if names else ():
-        tiles = {name: f"{iterator} // {rows}" for name, iterator in line.items()}
+        tiles = {name: f"{text} // {rows}" for name, text in line.items()}
         for pivot in islice(counting(nest, pivots), TRIED):
             found = _beside(made, tiles, pivot, block) if pivot != line else None
             if found is not None:
@@ -150,9 +166,10 @@ def _enclosing(loop: str, counts: Counts, at: str | None) -> Step:
 
 def _is_step(schedule: Schedule, name: str, loop: Band, pivot: str) -> bool:
     """Whether a loop takes the steps of a sum that a pivot counts."""
-    statement = schedule.nest.statement(name)
-    steps = all(pivot not in index.names for index in statement.target.indices)
-    return steps and loop.function(name).plain_is_equal(coordinates(statement.domain, statement.iterators)[pivot])
+    statement, iterator = schedule.nest.statement(name), pivot.removeprefix("-")
+    if iterator not in statement.iterators or any(iterator in index.names for index in statement.target.indices):
+        return False
+    return bool(loop.function(name).plain_is_equal(coordinates(statement.domain, statement.iterators)[iterator]))
 
 
 def _loops(schedule: Schedule, name: str) -> list[Band]:
