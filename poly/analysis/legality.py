@@ -91,12 +91,13 @@ def is_parallel(nest: Nest, tree: Node, loop: str) -> bool:
 def race(nest: Nest, tree: Node, loop: str) -> Dependence | None:
     """The first dependence or race between updates that a loop carries, restricted to the carried pairs."""
     known = dependences(nest)
-    return _carried((*known.races, *known.binding), tree, loop)
+    return _carried((*known.races, *known.binding), paths(tree), loop)
 
 
 def carried(nest: Nest, tree: Node, loop: str) -> tuple[Dependence, ...]:
     """The dependences that a loop carries, whole."""
-    return tuple(d for d in dependences(nest).binding if _carried((d,), tree, loop) is not None)
+    found = paths(tree)
+    return tuple(d for d in dependences(nest).binding if _carried((d,), found, loop) is not None)
 
 
 @limited(QUESTION)
@@ -112,7 +113,8 @@ def lane_conflict(nest: Nest, tree: Node, loop: str) -> Dependence | None:
     known = dependences(nest)
     chosen, scanned = selected_in(nest, tree, loop), scanned_in(nest, tree, loop)
     ordered = (d for d in known.binding if not (chosen.covers(d) or scanned.covers(d)))
-    every = (_carried((d,), tree, loop) for d in ordered)
+    found = paths(tree)
+    every = (_carried((d,), found, loop) for d in ordered)
     carried = next((d for d in every if d is not None and not reads_first(nest, tree, loop, d)), None)
     inner = (other for band in bands(tree) if band.name == loop for other in bands(band.body))
     innermost = all(is_written_out(nest, tree, other) for other in inner)
@@ -241,8 +243,7 @@ def illegal_mark(nest: Nest, tree: Node) -> tuple[Band, Dependence] | None:
     return None
 
 
-def _carried(candidates: Iterable[Dependence], tree: Node, loop: str) -> Dependence | None:
-    found = paths(tree)
+def _carried(candidates: Iterable[Dependence], found: Mapping[str, Path], loop: str) -> Dependence | None:
     for dependence in candidates:
         pairs = _differing(dependence.relation, found[dependence.source], found[dependence.sink], loop)
         if pairs is not None:

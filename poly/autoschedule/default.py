@@ -106,7 +106,7 @@ def _chosen(nest: Nest, target: Target) -> Form:
         return _plain(usual_loops(nest, target), jam, target)
     kernels, expected = Form.fixed(KERNELS, made), expectation(made, target)
     blocked = _in_row_blocks(nest, target) if passes_locals(made) else None
-    if blocked is not None and (within := expectation(blocked, target)).seconds <= expected.seconds * NEARLY:
+    if blocked is not None and (within := expectation(blocked, target)).seconds <= expected.seconds * IN_BLOCKS:
         kernels, expected = Form.fixed(ROW_BLOCKS, blocked), within
     for other, pays in _other_kernels(nest, target) if kernels.traits == KERNELS else ():
         within = expectation(other.tried, target)
@@ -171,6 +171,9 @@ TURNED = (("microkernels", "turned before results are stored"),)
 
 NEARLY = 1.01
 """How much longer a schedule with less memory or fewer loops may be expected to take: the times are no more exact."""
+
+IN_BLOCKS = 1.15
+"""The same of common blocks of rows, whose locals the model takes to have memory for all rows at once."""
 
 SURE = 0.6
 """How much of the time of a whole loop its sections may be expected to take: what a core does of one iteration while

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import ceil, prod
 from typing import NamedTuple
@@ -257,7 +257,7 @@ def sides(made: Schedule, micro: Micro | None) -> dict[Side, Load]:
     return {"output": contraction.output, "left": contraction.left, "right": contraction.right}
 
 
-def _waiting(made: Schedule, loop: str) -> frozenset[str]:
+def waiting(made: Schedule, loop: str) -> frozenset[str]:
     """The statements of which iterations of a loop out of lanes wait for one another, those of a scan too."""
     waits = recurs(made.nest, made.tree, loop) or scanned_in(made.nest, made.tree, loop).combines
     return chained(made.nest, made.tree, loop) if waits else frozenset()
@@ -276,12 +276,13 @@ def leaf(
     micro: Micro | None,
     operands: Mapping[Side, ArrayAccesses],
     packed: frozenset[str],
+    waiting: Callable[[str], frozenset[str]],
 ) -> PlainStatement:
-    """A statement of a schedule with all that its computation depends on."""
+    """A statement of a schedule with all that its computation depends on; `waiting` has the statements of each loop."""
     carried = None
     if micro is None and bands and not bands[-1].vectorize:
         inner = range(len(bands) - 1, max(-1, len(bands) - 3), -1)
-        carried = next((p for p in inner if view.statement.name in _waiting(made, bands[p].name)), None)
+        carried = next((p for p in inner if view.statement.name in waiting(bands[p].name)), None)
     dtype = made.nest.array(view.statement.target.array).dtype
     last = lanes_at(bands)
     innermost, outer = (view.determined.get(at, (None,))[-1] for at in (last, last - 1))

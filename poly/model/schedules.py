@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property, partial
 from math import prod
 
 from codegen.expr import Load
@@ -22,7 +22,7 @@ from poly.lowering.calls import untaken
 from poly.model.core import Target
 from poly.model.cost import Cost
 from poly.model.footprint import ArrayAccesses, Dimension, Footprint
-from poly.model.leaf import PlainStatement, leaf, sides
+from poly.model.leaf import PlainStatement, leaf, sides, waiting
 from poly.model.parts import CopiedOperand, LoopPart, ScheduleParts, Side
 from poly.model.price import price
 from poly.model.tiles import TileCalls
@@ -65,6 +65,7 @@ class ScheduleModel:
 
     def __init__(self, made: Schedule, knobs: Mapping[str, str], target: Target, ready: str = "") -> None:
         self._made, self._target, self._ready = made, target, ready
+        self._waiting = cache(partial(waiting, made))
         nest = made.nest
         found = {name: path for name, path in paths(made.tree).items() if not untaken(nest, made.tree, name).is_empty()}
         bands = {name: tuple(band for band in path if isinstance(band, Band)) for name, path in found.items()}
@@ -153,7 +154,7 @@ class ScheduleModel:
         own, known = sides(self._made, micro), self._references[one.statement.name]
         operands = {side: _operand(self._made.nest, known[load]) for side, load in own.items()}
         packed = frozenset(side for side, load in own.items() if side != "output" and load in served)
-        return leaf(self._made, one, bands, micro, operands, packed)
+        return leaf(self._made, one, bands, micro, operands, packed, self._waiting)
 
     def _sides(self, one: PlainStatement) -> Iterator[tuple[int, Side]]:
         """The operands of a statement's microkernel."""
