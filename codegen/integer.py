@@ -572,7 +572,7 @@ SUM, PRODUCT, PRIMARY = 1, 2, 3
 class Language:
     """A printer of expressions and conditions, with the syntax of C or Python.
 
-    `calls` maps operations to functions of two arguments, or of any number if the language is `variadic`.
+    `calls` maps operations to functions of two arguments. Python's take any number; its remainders are not negative.
     """
 
     calls: Mapping[str, str]
@@ -582,7 +582,7 @@ class Language:
     """The text of a name."""
     lookup: str = ""
     """What is before an element that is looked up."""
-    variadic: bool = False
+    is_python: bool = False
 
     def integer(self, value: Int) -> str:
         """The text of an expression."""
@@ -605,6 +605,7 @@ class Language:
 
     def _sum(self, value: Int) -> tuple[str, int]:
         """The text and its precedence."""
+        value = _with_remainders(value) if self.is_python else value
         if not value.terms:
             return str(value.constant), PRIMARY if value.constant >= 0 else SUM
         if value.atom is not None:
@@ -637,7 +638,7 @@ class Language:
             return f"{self.lookup}{atom.array}[{', '.join(map(self.integer, atom.indices))}]", PRIMARY
         if atom.name in self.calls:
             call, args = self.calls[atom.name], map(self.integer, atom.args)
-            if self.variadic:
+            if self.is_python:
                 return f"{call}({', '.join(args)})", PRIMARY
             return reduce(lambda a, b: f"{call}({a}, {b})", args), PRIMARY
         return self.symbols[atom.name].join(map(self.primary, atom.args)), PRODUCT
@@ -653,8 +654,20 @@ PYTHON = Language(
     {"min": "min", "max": "max"},
     {"*": "*", "/": " // ", "floordiv": " // ", "%": " % ", "&&": " and ", "||": " or "},
     lambda test, then, other: f"{then} if {test} else {other}",
-    variadic=True,
+    is_python=True,
 )
+
+
+def _with_remainders(value: Int) -> Int:
+    """`(t + 1) % 2` in place of `t - 2*((t + 1) // 2) + 1`."""
+    for atom, factor in value.terms:
+        if isinstance(atom, Op) and atom.name == "floordiv" and factor % atom.args[1].constant == 0:
+            dividend, divisor = atom.args
+            times = -factor // divisor.constant
+            rest = value - (dividend - _single(atom) * divisor) * times
+            if len(rest.terms) < len(value.terms) - 1:
+                return _with_remainders(rest) + _single(Op("%", (dividend, divisor))) * times
+    return value
 
 
 def primary(value: Int) -> str:

@@ -319,11 +319,15 @@ def _along_panels(source: PanelSource, outer: Loops) -> Band | None:
     if source.word > 1 or any(op.stride(b.name).number == 1 for b in (source.lanes, *source.reduce) if b is not None):
         return None
     found = next((b for b in source.numbering if op.is_linear(b.name) and op.stride(b.name).number == 1), None)
-    return found if found and _are_alike(source, outer, tuple(b for b in source.numbering if b is not found)) else None
+    if found is None:
+        return None
+    counting = tuple(b for b in source.numbering if b is not found)
+    inside = (*((source.lanes,) if source.lanes else ()), *source.reduce)
+    return found if _are_alike(source, outer, counting, inside) else None
 
 
-def _are_alike(source: PanelSource, outer: Loops, counting: tuple[Band, ...]) -> bool:
-    """Whether all panels that one call copies have the same steps, if the loops `counting` count the calls."""
+def _are_alike(source: PanelSource, outer: Loops, counting: tuple[Band, ...], inside: tuple[Band, ...]) -> bool:
+    """Whether all panels that a call copies have the same iterations of loops `inside`; `counting` count the calls."""
     domain, name = source.statement.domain, source.statement.name
     panels, calls = (
         Instances("alike", domain, (*outer, *_functions(bands, source.statement)))
@@ -332,7 +336,7 @@ def _are_alike(source: PanelSource, outer: Loops, counting: tuple[Band, ...]) ->
     return all(
         _same(panels, calls, number, band.function(name))
         for number in (Instances.low, Instances.count)
-        for band in source.reduce
+        for band in inside
     )
 
 
@@ -363,7 +367,7 @@ def _side_by_side(source: PanelSource, outer: Loops, isa: ISA) -> Band | None:
         return None
     starts = panel.scale_down_val(isl.Val(group)).floor().scale_val(isl.Val(group))
     grouped = replace(band, functions=((statement.name, starts),))
-    return grouped if _are_alike(source, outer, (*others, grouped)) else None
+    return grouped if _are_alike(source, outer, (*others, grouped), source.reduce) else None
 
 
 def _is_multiple(function: isl.PwAff, of: int) -> bool:

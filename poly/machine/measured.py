@@ -48,12 +48,14 @@ class LineCost:
     `operand` is `left` or `right`, in place; `right apart` for a whole run of lines of a row, if rows are pages apart;
     `left panels` or `right panels`; `output`, of calls whose tiles come one below the other, `output along`, one beside
     the other, both also `short`, of calls of few steps; or `copy` and `turned copy`, for packing a line whose lanes, or
-    whose steps, are contiguous.
+    whose steps, are contiguous. `rows` are those of the tile that was called (0: any), which tell how much a right
+    operand's line is used for.
     """
 
     operand: str
     level: str
     cost: float
+    rows: int = 0
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
-from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +13,7 @@ from numpy.typing import NDArray
 from microkernels.kernel import OuterProduct
 from poly.machine.description import LINE, PAGE, Machine
 from poly.machine.measured import LineCost, PlaceCost, TileSpeed
-from poly.machine.tile_probes import DTYPE, Positions, TileProbes
+from poly.machine.tile_probes import DTYPE, UNALIGNED, Positions, TileProbes, aligned
 
 DEPTH, SHALLOW = 256, 48
 """Steps of a call: many, and so few that results do not arrive in their shadow and rows' pages fit in the TLB."""
@@ -26,9 +24,6 @@ PITCH = PAGE + LINE
 PITCHES = {1: PAGE, 2: PAGE // 2, 4: PAGE // 4, 8: PAGE // 8, 64: PAGE // 8 + LINE}
 """Bytes from row to row by the classes of a page's 64 lines in which the rows begin."""
 
-UNALIGNED = 16
-"""Bytes behind a cache line at which NumPy's arrays begin; panels begin at one."""
-
 ENTRIES, FAR_PAGES = 64, 4096
 """Pages that the first-level TLB holds for data, at least, and more than the second one holds."""
 
@@ -37,6 +32,9 @@ SAMPLE = 5e5
 
 ROW_TILES = 64
 """Tiles from the top to the bottom of a block of results."""
+
+NEAR = "near"
+"""Instead of a level: where it was found again and again."""
 
 Name = tuple[object, object] | tuple[object, object, object]
 """The name of a job: an operand and a level, rows in place and their pitch and steps, a tile and its steps."""
@@ -52,11 +50,12 @@ Times = Mapping[Name, float]
 class Far:
     """Calls whose operand `side` (0 left, 1 right, 2 output) lies at `at` in turn; the other operands are near.
 
-    `lines` are those of the operand in one call, or its runs.
+    `lines` are those of the operand in one call, or its runs. `kernel` is the tile that is called.
     `pitches` are those of A's rows and steps, of B's steps, of C's rows.
     """
 
     operand: str
+    kernel: OuterProduct
     pitches: tuple[int, int, int, int]
     steps: int
     side: int
@@ -95,21 +94,26 @@ class Operands:
         self._probes, self._usual, self._tall, self._regions = probes, usual, tall, regions(here)
         ways = here.caches[0].ways
         self._crowd = max(0, tall.rows - ways) / ways
-        self._far_array = _aligned(self._regions["memory"] * 9 // 8 + 2 * PITCH * DEPTH)
-        self._near_arrays = _aligned(1 << 21), _aligned(1 << 21)
+        self._far_array = aligned(self._regions["memory"] * 9 // 8 + 2 * PITCH * DEPTH)
+        self._near_arrays = aligned(1 << 21), aligned(1 << 21)
 
     def jobs(self) -> dict[Name, Job]:
         """All jobs by name: an operand with its level, rows in place, or what these are compared with."""
         found: dict[Name, Job] = {}
         for level, size in self._regions.items():
-            calls = {one.operand: self._far_calls(one) for one in self._far(size)}
-            calls |= {name: self._copies(turned, size) for name, turned in (("copy", False), ("turned copy", True))}
-            timed = _in_turn(calls) if level == "memory" else {name: one.again for name, one in calls.items()}
-            found |= {(name, level): job for name, job in timed.items()}
+            calls: dict[Name, FarCalls] = {_name(one, level): self._far_calls(one) for one in self._far(size)}
+            calls |= {
+                (name, level): self._copies(turned, size) for name, turned in (("copy", False), ("turned copy", True))
+            }
+            found |= _in_turn(calls) if level == "memory" else {name: one.again for name, one in calls.items()}
         for steps in (DEPTH, SHALLOW):
             for pitch in (*PITCHES.values(), PITCH):
                 found["rows", pitch, steps] = partial(self._rows, pitch, steps)
-            found["base", steps] = self._far_calls(Far("base", self._near, steps, 0, (0,), 1)).again
+            near = Far("base", self._usual, self._near(self._usual), steps, 0, (0,), 1)
+            found["base", steps] = self._far_calls(near).again
+        nearest = min(self._regions.values())
+        for one in (*self._far_right(nearest, self._usual), *self._far_right(nearest, self._tall)):
+            found[_name(one, NEAR)] = self._far_calls(replace(one, at=(0,))).again
         found["rows", PITCH, FAR_PAGES] = partial(self._rows, PITCH, FAR_PAGES)
         for pitch in (PAGE, PITCH):
             found["tall", pitch] = partial(self._run_tall, pitch)
@@ -122,23 +126,28 @@ class Operands:
         missed = max(0.0, times["rows", PITCH, DEPTH] - times["rows", PITCHES[64], DEPTH]) / DEPTH
         each = [(classes, steps) for steps in (SHALLOW, DEPTH) for classes in PITCHES]
         places = tuple(self._place(times, speed, classes, steps, missed) for classes, steps in each)
-        in_place = speed.call + DEPTH * (speed.step + places[-1].cost * self._usual.vectors)
-        near = speed.call + DEPTH * speed.step
-        before = {"right panels": near, "right": in_place, "right apart": in_place + DEPTH * missed}
 
-        # Two jobs are calls whose operands are near, but for B's panel in the second level. Each is slow on some pages.
-        base = min(times["base", DEPTH], times.get(("right panels", "L2"), inf))
+        def before(one: Far) -> float:
+            """The time of calls with all operands near. Two jobs are such calls as well; each is slow on some pages."""
+            if one.side == 1:
+                return times[_name(one, NEAR)]
+            near = times["base", one.steps]
+            return min(near, times["right panels", NEAR, one.kernel.rows]) if one.steps == DEPTH else near
 
         def cost(one: Far, level: str) -> float:
-            least = before.get(one.operand, base if one.steps == DEPTH else times["base", one.steps])
-            return max(0.0, times[one.operand, level] - least) / one.lines
+            return max(0.0, times[_name(one, level)] - before(one)) / one.lines
 
         regions = self._regions.items()
-        lines = [LineCost(one.operand, level, cost(one, level)) for level, size in regions for one in self._far(size)]
+        lines = [
+            LineCost(one.operand, level, cost(one, level), one.kernel.rows)
+            for level, size in regions
+            for one in self._far(size)
+        ]
         for name, amount in (("copy", self._usual.columns), ("turned copy", self._usual.rows)):
             lines += [LineCost(name, level, times[name, level] / _lines(DEPTH * amount)) for level in self._regions]
         lost = times["tall", PAGE] - times["tall", PITCH]
         crowded = max(0.0, lost) / (DEPTH * self._tall.rows * self._crowd) if self._crowd else 0.0
+        in_place = speed.call + DEPTH * (speed.step + places[-1].cost * speed.vectors)
         walked = max(missed, (times["rows", PITCH, FAR_PAGES] - speed.call) / FAR_PAGES - in_place / DEPTH)
         return tuple(lines), places, {"crowded": crowded, "missed": missed, "walked": walked}
 
@@ -149,28 +158,42 @@ class Operands:
         more = times["rows", PITCHES[classes], steps] - rest
         return PlaceCost(steps, classes, max(0.0, more) / (steps * self._usual.vectors))
 
-    @property
-    def _near(self) -> tuple[int, int, int, int]:
+    @staticmethod
+    def _near(kernel: OuterProduct) -> tuple[int, int, int, int]:
         """Pitches with all operands dense: of A's rows and steps, of B's steps, of C's rows."""
-        return DEPTH + LINE // DTYPE.size, 1, self._usual.columns, self._usual.columns + LINE // DTYPE.size
+        return DEPTH + LINE // DTYPE.size, 1, kernel.columns, kernel.columns + LINE // DTYPE.size
 
     def _far(self, size: int) -> Iterator[Far]:
-        """One operand somewhere in `size` bytes."""
-        rows, columns, pitch = self._usual.rows, self._usual.columns, PITCH // DTYPE.size
-        a_row, _, b_step, c_row = self._near
+        """One operand somewhere in `size` bytes; the right one of two tiles: more rows leave its lines more time."""
+        yield from self._far_right(size, self._usual)
+        if self._tall != self._usual:
+            yield from self._far_right(size, self._tall)
+        yield from self._far_left_and_output(size)
+
+    def _far_right(self, size: int, kernel: OuterProduct) -> Iterator[Far]:
+        """The right operand somewhere in `size` bytes."""
+        (a_row, _, _, c_row), pitch, columns = self._near(kernel), PITCH // DTYPE.size, kernel.columns
         whole, wide, deep = size // DTYPE.size, PAGE // DTYPE.size, DEPTH
-        panel, strip = deep * columns, deep * rows
-        yield Far("right panels", self._near, deep, 1, tuple(range(0, whole - panel + 1, panel)), _lines(panel))
+        panel = deep * columns
+        at = tuple(range(0, whole - panel + 1, panel))
+        yield Far("right panels", kernel, self._near(kernel), deep, 1, at, _lines(panel))
         near = PITCHES[64] // DTYPE.size
         blocks = range(max(1, whole // (deep * near)))
         at = tuple(deep * near * block + j for block in blocks for j in range(0, near - columns + 1, columns))
-        yield Far("right", (a_row, 1, near, c_row), deep, 1, at, _lines(panel))
+        yield Far("right", kernel, (a_row, 1, near, c_row), deep, 1, at, _lines(panel))
         across = min(wide, whole // deep) // columns * columns
         blocks = range(max(1, whole // (deep * across)))
         at = tuple(deep * pitch * block + j for block in blocks for j in range(0, across, columns))
-        yield Far("right apart", (a_row, 1, pitch, c_row), deep, 1, at, deep)
+        yield Far("right apart", kernel, (a_row, 1, pitch, c_row), deep, 1, at, deep)
+
+    def _far_left_and_output(self, size: int) -> Iterator[Far]:
+        """The left operand or the output somewhere in `size` bytes."""
+        kernel = self._usual
+        (a_row, _, b_step, c_row), pitch = self._near(kernel), PITCH // DTYPE.size
+        rows, columns, whole, wide, deep = kernel.rows, kernel.columns, size // DTYPE.size, PAGE // DTYPE.size, DEPTH
+        strip = deep * rows
         at = tuple(range(0, whole - strip + 1, strip))
-        yield Far("left panels", (1, rows, b_step, c_row), deep, 0, at, _lines(strip))
+        yield Far("left panels", kernel, (1, rows, b_step, c_row), deep, 0, at, _lines(strip))
         tall = whole // deep // (wide // deep) // rows * rows
         high = ROW_TILES * rows
         at = tuple(
@@ -179,14 +202,14 @@ class Operands:
             for k in range(0, wide, deep)
             for i in range(top, min(top + high, tall), rows)
         )
-        yield Far("left", (pitch, 1, b_step, c_row), deep, 0, at, _lines(strip))
+        yield Far("left", kernel, (pitch, 1, b_step, c_row), deep, 0, at, _lines(strip))
         across = min(wide, max(columns, whole // high)) // columns * columns
         blocks = range(max(1, whole // (high * across)))
         each = [(i * pitch, j) for j in range(0, across, columns) for i in range(0, high, rows)]
         for way, tiles_in_turn in (("", each), (" along", sorted(each))):
             at = tuple(high * pitch * block + i + j for block in blocks for i, j in tiles_in_turn)
             for name, steps in (("output", DEPTH), ("short output", SHALLOW)):
-                yield Far(name + way, (a_row, 1, b_step, pitch), steps, 2, at, _lines(rows * columns))
+                yield Far(name + way, kernel, (a_row, 1, b_step, pitch), steps, 2, at, _lines(rows * columns))
 
     def _rows(self, pitch: int, steps: int, _: int) -> float:
         """Seconds of a call with the same rows of B in place again and again, and C as far from row to row."""
@@ -199,20 +222,20 @@ class Operands:
         return _again(lambda: self._probes.far(self._usual, arrays, pitches, steps, at))
 
     def _far_calls(self, one: Far) -> FarCalls:
-        """Calls of the usual tile, so few that other processes seldom interrupt them."""
+        """So few calls that other processes seldom interrupt them."""
         at = np.zeros((max(len(one.at), 32), 3), np.int64)
         at[:, one.side] = np.resize(np.array(one.at), len(at))
         if one.side != 2:
-            at[:, 2] += np.arange(len(at)) % 4 * (self._usual.rows * self._near[3])
+            at[:, 2] += np.arange(len(at)) % 4 * (one.kernel.rows * self._near(one.kernel)[3])
         others = iter(self._near_arrays)
         a, b, c = (self._far_array if side == one.side else next(others) for side in range(3))
         a = a if "panels" in one.operand else _behind(a)
         b = _behind(b) if one.operand in ("right", "right apart") else b
 
         def timed(at: Positions) -> float:
-            return self._probes.far(self._usual, (a, b, _behind(c)), one.pitches, one.steps, at)
+            return self._probes.far(one.kernel, (a, b, _behind(c)), one.pitches, one.steps, at)
 
-        return FarCalls(timed, at, int(SAMPLE / (one.steps * self._usual.rows * self._usual.vectors)))
+        return FarCalls(timed, at, int(SAMPLE / (one.steps * one.kernel.rows * one.kernel.vectors)))
 
     def _run_tall(self, pitch: int, _: int) -> float:
         columns = self._tall.columns
@@ -254,7 +277,12 @@ def _again(job: Callable[[], float]) -> float:
     return job()
 
 
-def _in_turn(calls: Mapping[str, FarCalls]) -> dict[str, Job]:
+def _name(one: Far, level: str) -> Name:
+    """The name of a job."""
+    return one.operand, level, one.kernel.rows
+
+
+def _in_turn(calls: Mapping[Name, FarCalls]) -> dict[Name, Job]:
     """Jobs in memory: each reads on where the one before has stopped, so that none finds what another has just read."""
     ends = list(accumulate(one.share for one in calls.values()))
 
@@ -272,16 +300,6 @@ def _lines(elements: int) -> float:
 def _after(size: int) -> int:
     """The first element of a page at least `size` bytes behind the start."""
     return -(-size // PAGE) * PAGE // DTYPE.size
-
-
-def _aligned(size: int) -> NDArray[np.float32]:
-    """An array of ones that begins with a page, on small pages, as all arrays but very large ones are."""
-    memory = mmap.mmap(-1, size + PAGE)
-    if hasattr(mmap, "MADV_NOHUGEPAGE"):
-        memory.madvise(mmap.MADV_NOHUGEPAGE)
-    whole = np.frombuffer(memory, np.float32, size // DTYPE.size)
-    whole[:] = 1
-    return whole
 
 
 def _behind(array: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -48,10 +48,11 @@ def table(machine: Machine, rates: Measured, design: str | None = None) -> Itera
 def _tiles(costs: TileCosts) -> Iterator[str]:
     """What operands of register tiles take beside their multiply-adds."""
     levels = tuple(dict.fromkeys(line.level for line in costs.lines))
-    known = {(line.operand, line.level): f"{line.cost:.1f}" for line in costs.lines}
+    known = {(line.operand, line.rows, line.level): f"{line.cost:.1f}" for line in costs.lines}
     heads = ("multiply-adds a line, from", *levels)
-    operands = dict.fromkeys(line.operand for line in costs.lines)
-    yield from columns([heads, *((name, *(known[name, level] for level in levels)) for name in operands)])
+    operands = dict.fromkeys((line.operand, line.rows) for line in costs.lines)
+    named = ((f"{name}, {rows} rows" if rows else name, name, rows) for name, rows in operands)
+    yield from columns([heads, *((text, *(known[name, rows, at] for at in levels)) for text, name, rows in named)])
     yield ""
     classes = tuple(dict.fromkeys(place.classes for place in costs.places))
     placed = {(place.steps, place.classes): f"{place.cost:.1f}" for place in costs.places}

@@ -5,6 +5,7 @@ They are built for one instruction set in several libraries side by side, which 
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -20,6 +21,7 @@ from microkernels.dot import DotProduct, dots
 from microkernels.dtypes import f32, i32
 from microkernels.isa import ISA
 from microkernels.kernel import OuterProduct
+from poly.machine.description import PAGE
 
 DTYPE = f32
 """The type that is measured. Tiles of another type have the same instructions, on vectors of fewer or more elements."""
@@ -29,6 +31,9 @@ SHORT, LONG = 32, 96
 
 BUILDS = 4
 """Libraries that the tiles are spread over."""
+
+UNALIGNED = 16
+"""Bytes behind a cache line at which NumPy's arrays begin; panels begin at one."""
 
 Positions = NDArray[np.int64]
 """The positions of the operands at each call: in A, B and C, in elements."""
@@ -92,14 +97,12 @@ JOB = """
    for the one before. */
 double near_{name}(const T *a, const T *b, T *c, int64_t k, int64_t calls)
 {{
-    const T *pa[{rows}];
-    T *pc[{rows}];
-    for (int64_t i = 0; i < {rows}; i++)
-        pa[i] = a + i * ({long} + {apart});
+    const int64_t a_row = {long} + {apart}, c_row = {columns} + {apart};
+    const T *const pa[{rows}] = {{{row_a}}};
     const double start = now();
     for (int64_t n = 0; n < calls; n++) {{
-        for (int64_t i = 0; i < {rows}; i++)
-            pc[i] = c + (n % 4 * {rows} + i) * ({columns} + {apart});
+        T *const to = c + n % 4 * {rows} * c_row;
+        T *const pc[{rows}] = {{{row_c}}};
         if (k == {short})
             {kernel}({rows}, {columns}, pa, b, pc, {short}, 1, {columns}, 1, 0, 0, 1, 0, 0, 1, 1);
         else
@@ -114,14 +117,12 @@ RUN = """
 double far_{name}(const T *a, int64_t a_row, int64_t a_step, const T *b, int64_t b_step, T *c, int64_t c_row, int64_t k,
                   int64_t calls, const int64_t *at)
 {{
-    const T *pa[{rows}];
-    T *pc[{rows}];
     const double start = now();
     for (int64_t n = 0; n < calls; n++, at += 3) {{
-        for (int64_t i = 0; i < {rows}; i++) {{
-            pa[i] = a + at[0] + i * a_row;
-            pc[i] = c + at[2] + i * c_row;
-        }}
+        const T *const from = a + at[0];
+        T *const to = c + at[2];
+        const T *const pa[{rows}] = {{{row_from}}};
+        T *const pc[{rows}] = {{{row_c}}};
         {kernel}({rows}, {columns}, pa, b + at[1], pc, k, a_step, b_step, 1, 0, 0, 1, 0, 0, 1, 1);
     }}
     return (now() - start) / calls;
@@ -178,7 +179,7 @@ class TileProbes:
         self._products: Any = load(*_product_texts(isa, self.products)).lib if self.products else None
         with ThreadPoolExecutor(2) as pool:
             self._core, *self._libraries = pool.map(self._built, parts)
-        self._ones = np.ones(1 << 15, np.float32)
+        self._ones = aligned(1 << 17)
 
     def unit(self) -> float:
         """Seconds of a multiply-add of whole vectors, over some ten microseconds."""
@@ -193,8 +194,9 @@ class TileProbes:
         return float(getattr(self._products, f"product_{name}")(4000))
 
     def near(self, kernel: OuterProduct, steps: int, calls: int) -> float:
-        """Seconds of a call over `steps` (SHORT or LONG) with all operands in the nearest cache."""
-        a, b, c = (self._pointer(self._ones, 10000 * n) for n in range(3))
+        """Seconds of a call over `steps` (SHORT or LONG) with all operands in the nearest cache: B in a panel."""
+        behind = UNALIGNED // DTYPE.size
+        a, b, c = (self._pointer(self._ones, first) for first in (behind, 10240, 20480 + behind))
         return float(self._routine(f"near_{kernel.c_name}")(a, b, c, steps, calls))
 
     def far(
@@ -240,6 +242,16 @@ class TileProbes:
         return load(specialise(source, self._isa, DTYPE), heads.replace("T *", f"{scalar} *"), self._isa.flags)
 
 
+def aligned(size: int) -> NDArray[np.float32]:
+    """An array of ones that begins with a page, on small pages, as all arrays but very large ones are."""
+    memory = mmap.mmap(-1, size + PAGE)
+    if hasattr(mmap, "MADV_NOHUGEPAGE"):
+        memory.madvise(mmap.MADV_NOHUGEPAGE)
+    whole = np.frombuffer(memory, np.float32, size // DTYPE.size)
+    whole[:] = 1
+    return whole
+
+
 def products(isa: ISA) -> dict[str, DotProduct | None]:
     """The multiply-adds other than those of floats that this CPU has, by their names."""
     words = {dot.name: dot for dot in dots(isa, i32) if not dot.extended(isa).missing()}
@@ -262,7 +274,10 @@ def _text(job: str, head: str, kernels: Sequence[OuterProduct]) -> tuple[str, st
     apart = 64 // DTYPE.size
     text = "".join(kernel.source([kernel.rows], [kernel.columns]) for kernel in kernels)
     for k in kernels:
-        text += job.format(
-            name=k.c_name, rows=k.rows, columns=k.columns, kernel=k.c_name, short=SHORT, long=LONG, apart=apart
-        )
+        pointers = {
+            name: ", ".join(f"{first} + {row} * {pitch}" for row in range(k.rows))
+            for name, first, pitch in (("row_a", "a", "a_row"), ("row_from", "from", "a_row"), ("row_c", "to", "c_row"))
+        }
+        sizes = {"rows": k.rows, "columns": k.columns, "short": SHORT, "long": LONG, "apart": apart}
+        text += job.format(name=k.c_name, kernel=k.c_name, **sizes, **pointers)
     return text, "".join(head.format(name=k.c_name) for k in kernels)

@@ -6,9 +6,10 @@ particular machine; they serve to compare schedules.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import gcd, inf
+from math import gcd, inf, log
 
 from microkernels.dot import DotProduct
 from microkernels.dtypes import DType
@@ -92,13 +93,16 @@ class Target:
         wider = self.threads - 1 / self.threads
         return self.rates.wake / wider * self.rates.peak(dtype) / 2 if wider else inf
 
-    def line(self, operand: str, level: str) -> float:
+    def line(self, operand: str, level: str, rows: int = 1) -> float:
         """The time of a line of a register tile's operand beside the tile's arithmetic, in vector multiply-adds."""
-        return self._lines[operand, level]
+        return between(rows, self._lines[operand, level])
 
     @cached_property
-    def _lines(self) -> dict[tuple[str, str], float]:
-        found = {(one.operand, one.level): one.cost for one in self.costs.lines}
+    def _lines(self) -> dict[tuple[str, str], dict[float, float]]:
+        """The times of lines, by the rows of the tile for which they were measured."""
+        found: dict[tuple[str, str], dict[float, float]] = {}
+        for one in self.costs.lines:
+            found.setdefault((one.operand, one.level), {})[one.rows] = one.cost
         return {**{(operand, "L3"): cost for (operand, level), cost in found.items() if level == "memory"}, **found}
 
     def product(self, dtype: DType, dot: DotProduct | None = None) -> float:
@@ -120,6 +124,15 @@ class Target:
         for speed in self.rates.tiles.speeds:
             found.setdefault(speed.vectors, {})[speed.rows] = speed
         return found
+
+
+def between(value: float, known: Mapping[float, float]) -> float:
+    """What lies at a value between known ones, linear in its logarithm; beyond them, what lies at the nearest."""
+    below = max((one for one in known if one <= value), default=min(known))
+    above = min((one for one in known if one >= value), default=max(known))
+    if below >= above:
+        return known[above]
+    return known[below] + log(value / below) / log(above / below) * (known[above] - known[below])
 
 
 def set_count(apart: int, size: int, ways: int) -> int:

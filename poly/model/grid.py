@@ -38,7 +38,7 @@ COARSE_ROWS, COARSE_DEPTHS, COARSE_COLUMNS, COARSE_BLOCKS = (6, 8, 14, 28), (128
 """The same for a grid of some hundreds of points."""
 
 BUSY = 2
-"""In a coarse grid, the most registers per vector of a register tile: smaller tiles cannot keep a core busy."""
+"""In a coarse grid, the most registers per vector of a register tile: smaller ones idle, unless they have all rows."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class Grid:
         rows, vectors = values["rows"] or 1, values["vectors"] or 1
         if not fits(self.work.isa, rows, vectors, self.work.dtype, self.work.by):
             return False
-        small = rows * vectors < self.work.isa.registers // BUSY
+        small = rows * vectors < self.work.isa.registers // BUSY and rows < self.work.m
         if self.coarse and small and (rows, vectors) != (self._usual.rows, self._usual.vectors):
             return False
         copied = self._copied(self.choice(structure, values))

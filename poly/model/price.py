@@ -89,11 +89,12 @@ def _tiles(
     calls = [one for one in form.computed if isinstance(one, TileCalls)]
     parts = [CostPart("arithmetic", arithmetic(calls, target))]
     places = {n: _place(form, n, calls, traffic.leaf(n)) for n in form.sides}
+    rows = max((min(one.rows[-1], ceil(one.m)) for one in calls), default=1)
     for level, beyond in zip(LEVELS, (*LEVELS[1:], None), strict=True):
         moved = {n: bytes for n, bytes in fetched[level].items() if n in form.sides}
         further = fetched[beyond] if beyond else {}
         taken = sum(
-            max(0.0, bytes - further.get(n, 0.0)) / places[n].bytes * target.line(places[n].name, level)
+            max(0.0, bytes - further.get(n, 0.0)) / places[n].bytes * target.line(places[n].name, level, rows)
             for n, bytes in moved.items()
         )
         seconds = taken * target.unit(form.computed[0].dtype) * share

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from math import ceil, log
+from math import ceil
 from typing import Literal
 
 from microkernels.dot import DotProduct
 from microkernels.dtypes import DType
 from poly.machine.description import LINE, PAGE
 from poly.model.choice import shape_penalty
-from poly.model.core import LATENCY, PER_CYCLE, Target, set_count
+from poly.model.core import LATENCY, PER_CYCLE, Target, between, set_count
 from poly.model.traffic import crowding
 
 SUMS = 1.35 * LATENCY * PER_CYCLE
@@ -142,15 +141,6 @@ def stores(along: int, down: int) -> Stores:
     if along <= 1:
         return "vectors"
     return "turned" if down == 1 else "alone"
-
-
-def between(value: float, known: Mapping[float, float]) -> float:
-    """What lies at a value between known ones, linear in its logarithm; beyond them, what lies at the nearest."""
-    below = max((one for one in known if one <= value), default=min(known))
-    above = min((one for one in known if one >= value), default=max(known))
-    if below >= above:
-        return known[above]
-    return known[below] + log(value / below) / log(above / below) * (known[above] - known[below])
 
 
 def line_classes(pitch: int) -> int:

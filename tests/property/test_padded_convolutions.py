@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
+from typing import Literal, get_args
 
 import numpy as np
 import pytest
@@ -11,9 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import poly
+from poly.autoschedule.rules.attempt import attempt
+from poly.autoschedule.rules.isolation import isolated
 from poly.autoschedule.rules.microkernels import with_interiors, with_turned_tiles
+from poly.autoschedule.rules.non_rectangular import Place, RegisterTile, best_box, tiled_steps
 from poly.machine.target import parse
+from poly.model.core import Target
 from poly.model.host import here
+from poly.schedules.schedule import Schedule, schedule
 
 
 @dataclass(frozen=True)
@@ -79,10 +85,25 @@ class Layer:
         return result
 
 
-def check(layer: Layer, target: str = "c", threads: int = 1, packed: bool = False, apart: bool = False) -> poly.Kernel:
-    """Compare a kernel with the sums; `apart` has interiors and borders apart, whatever the model says."""
-    nest, goal = poly.parse(layer.text), parse(target)
-    made = with_interiors(nest, here(goal.isa, threads), pays=inf) if apart else None
+Way = Literal["apart"] | Place
+"""Interiors apart from borders, or a place of the loop over the tiles of columns."""
+
+
+def placed(nest: poly.Nest, place: Place, target: Target) -> Schedule | None:
+    """The schedule of the usual box with another place; None if it has no box, or that is illegal."""
+    box, alone = best_box(nest, nest.statements[0], target), isolated(schedule(nest), nest.statements[0])
+    if box is None or alone is None:
+        return None
+    base, loops = alone
+    return attempt(base, tiled_steps(box, loops, RegisterTile(box.kernel(target.isa), place)))
+
+
+def check(
+    layer: Layer, target: str = "c", threads: int = 1, packed: bool = False, way: Way | None = None
+) -> poly.Kernel:
+    """Compare a kernel with the sums; `way` is how it runs, whatever the model says."""
+    nest, goal = poly.parse(layer.text), here(parse(target).isa, threads)
+    made = with_interiors(nest, goal, pays=inf) if way == "apart" else placed(nest, way, goal) if way else None
     kernel = poly.compile(nest, target=target, threads=threads, schedule=made)
     compare(layer, kernel, packed)
     return kernel
@@ -91,7 +112,7 @@ def check(layer: Layer, target: str = "c", threads: int = 1, packed: bool = Fals
 def compare(layer: Layer, kernel: poly.Kernel, packed: bool) -> None:
     image, weights, out = layer.arrays()
     expected = layer.expected(image, weights, out)
-    if packed and "microkernel" in str(kernel.schedule):
+    if packed and "microkernel gemm" in str(kernel.schedule):
         kernel.prepack("W", weights)(image, out)
     else:
         kernel(image, weights, out)
@@ -127,6 +148,12 @@ def test_weights_larger_than_the_cache_are_read_once(first: bool, threads: int) 
     """The loop over their tiles is the outermost."""
     kernel = check(Layer(1, 512, 512, 3, 2, 3, 1, 1, 1, first), threads=threads)
     assert str(kernel.schedule).splitlines()[0].startswith("for f_tile"), kernel.schedule
+
+
+@pytest.mark.parametrize("place", ["outside", "over all"])
+def test_each_tap_finds_its_own_lanes(place: Place) -> None:
+    """The panels of three taps are next to each other in the image, and that of the first one begins a pixel later."""
+    check(Layer(1, 20, 30, 1, 70, 3, 2, 1, 1, first=True), way=place)
 
 
 @pytest.mark.parametrize("first", [True, False])
@@ -180,7 +207,12 @@ LAYERS = st.builds(
 )
 
 
-@settings(max_examples=8, deadline=None)
-@given(layer=LAYERS, target=st.sampled_from(["c", "c:avx2"]), packed=st.booleans(), apart=st.booleans())
-def test_any_layer(layer: Layer, target: str, packed: bool, apart: bool) -> None:
-    check(layer, target, packed=packed, apart=apart)
+@settings(max_examples=10, deadline=None)
+@given(
+    layer=LAYERS,
+    target=st.sampled_from(["c", "c:avx2"]),
+    packed=st.booleans(),
+    way=st.sampled_from([None, "apart", *get_args(Place)]),
+)
+def test_any_layer(layer: Layer, target: str, packed: bool, way: Way | None) -> None:
+    check(layer, target, packed=packed, way=way)

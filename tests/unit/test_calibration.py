@@ -131,8 +131,8 @@ def test_lines_are_compared_with_the_faster_of_two_jobs_near_by(base: float, pan
     caches = (Cache(1, 32 << 10, 8, 64, 1), Cache(2, 1 << 20, 8, 64, 1), Cache(3, 32 << 20, 16, 64, 1))
     usual = tiles(AVX512, f32)[0]
     operands = Operands(cast(TileProbes, None), Machine("some CPU", AVX512, 1, caches), usual, usual)
-    near = {("base", DEPTH): base, ("right panels", "L2"): panels}
-    times = {**dict.fromkeys(operands.jobs(), 8000.0), **near, ("left", "L3"): 8960.0}
+    near = {("base", DEPTH): base, ("right panels", "near", usual.rows): panels}
+    times = {**dict.fromkeys(operands.jobs(), 8000.0), **near, ("left", "L3", usual.rows): 8960.0}
     lines, *_ = operands.costs(times, TileSpeed(usual.rows, usual.columns // 16, 24.0, 100.0))
     found = {(one.operand, one.level): one.cost for one in lines}
     assert found["left", "L3"] == pytest.approx(960 / (DEPTH * usual.rows * 4 / 64))

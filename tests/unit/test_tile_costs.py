@@ -16,11 +16,11 @@ from poly.autoschedule.rules.contraction import Tilings
 from poly.autoschedule.rules.microkernels import heaviest_box
 from poly.ir.nest import Nest
 from poly.machine.calibration import described
-from poly.machine.measured import PlaceCost, ThreadStarts, TileCosts
+from poly.machine.measured import LineCost, PlaceCost, ThreadStarts, TileCosts
 from poly.model import Caches, Choice
-from poly.model.core import Target
+from poly.model.core import Target, between
 from poly.model.rates import LONGEST, from_machine
-from poly.model.tiles import Pitches, TileCalls, between, line_classes
+from poly.model.tiles import Pitches, TileCalls, line_classes
 from poly.model.traffic import crowding
 
 CACHES = Caches(32 << 10, 1 << 20, 16 << 20)
@@ -61,6 +61,13 @@ def lines(operand: str, cost: float) -> Callable[[TileCosts], TileCosts]:
 def test_between_known_values_the_logarithm_counts() -> None:
     known = {1: 8.0, 4: 4.0, 64: 0.0}
     assert [between(at, known) for at in (0.5, 1, 2, 4, 16, 64, 100)] == [8, 8, 6, 4, 2, 0, 0]
+
+
+def test_a_line_is_priced_by_the_rows_of_the_tile_that_reads_it() -> None:
+    measured = (LineCost("right", "L3", 8.0, 7), LineCost("right", "L3", 2.0, 28), LineCost("left", "L3", 5.0))
+    known = target(AVX512, lambda costs: replace(costs, lines=measured))
+    assert [known.line("right", "L3", rows) for rows in (3, 7, 14, 28, 30)] == [8, 8, 5, 2, 2]
+    assert known.line("left", "L3", 14) == 5
 
 
 @pytest.mark.parametrize(

@@ -18,30 +18,42 @@ may cost less along others: each tile of results is then turned, and stored wher
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product, takewhile
+from math import inf
 from typing import Literal, get_args
 
 import islpy as isl
 
 from microkernels.catalogue import gemm
 from microkernels.kernel import OuterProduct
-from poly.autoschedule.rules.form import Form
+from poly.analysis.roles import expected_bytes
+from poly.autoschedule.rules.attempt import applied
+from poly.autoschedule.rules.form import Form, usual_parts
 from poly.autoschedule.rules.inner_boxes import InnerBox, distance, inner_box
-from poly.autoschedule.rules.isolation import MadeWith
+from poly.autoschedule.rules.isolation import MadeWith, isolated
 from poly.autoschedule.spaces.grids import fitting, tile_knobs
 from poly.autoschedule.spaces.space import Values
+from poly.errors import ScheduleError
+from poly.ir.budget import QUESTION, TooCostly, limited
 from poly.ir.nest import Nest, Statement
 from poly.lowering.calls import iterators_of
 from poly.machine.description import LINE
 from poly.model.core import Target
-from poly.schedules.schedule import Schedule
+from poly.model.price import price
+from poly.schedules.schedule import Schedule, schedule
 from poly.schedules.steps import Order, Pack, Parallel, Split, Step, Tensorize
+
+PAYS = 0.95
+"""How much of the time of the usual place another one may be expected to take: the model is no more exact."""
 
 Place = Literal["inside", "between", "outside", "under rows", "over all"]
 """The position of the column tile loop: inside the row tile loop, right around it, around all other loops, inside all
 of them with the row tile loop around them, or around all of them with the row tile loop right inside it."""
+
+PLACES: tuple[Place, ...] = get_args(Place)
 
 
 @dataclass(frozen=True)
@@ -60,15 +72,37 @@ def _apart(r: InnerBox, name: str) -> int:
 
 def usual_tiles(r: InnerBox, target: Target) -> RegisterTile:
     """The register tile that fits the box best, and the outermost loop for the threads if there is enough work."""
-    kernel, place = r.kernel(target.isa), _usual_place(r, target)
+    kernel = r.kernel(target.isa)
+    place = _usual_place(r, kernel, target)
     shared = r.own[0] if r.own and r.work >= target.worthwhile(r.dtype) else None
     if shared and place == "outside" and r.extent(r.column) >= target.threads * kernel.columns:
         shared = r.column
     return RegisterTile(kernel, place, shared)
 
 
-def _usual_place(r: InnerBox, target: Target) -> Place:
-    """Where the column tile loop goes: each of the `own` loops' iterations finds its operands in the nearer caches.
+def _usual_place(r: InnerBox, kernel: OuterProduct, target: Target) -> Place:
+    """Where the column tile loop goes: by simple rules, unless the model expects another place to be clearly better.
+
+    What fits the second-level cache needs no such comparison, and it ends where it takes too much work.
+    """
+    usual = _simple_place(r, target)
+    arrays = {load.array for load in (r.contraction.output, r.contraction.left, r.contraction.right)}
+    small = sum(expected_bytes(r.nest.array(name)) for name in arrays) <= target.caches.l2
+    alone = None if small else isolated(schedule(r.nest), r.statement)
+    if alone is None:
+        return usual
+    expected: dict[Place, float] = {}
+    with suppress(TooCostly), limited(QUESTION):
+        for place in (usual, *(place for place in PLACES if place != usual)):
+            with suppress(ScheduleError):
+                made = applied(alone[0], tiled_steps(r, alone[1], RegisterTile(kernel, place)))
+                expected[place] = price(usual_parts(made, target), target).seconds
+    best = min(expected, key=expected.__getitem__, default=usual)
+    return best if expected.get(best, inf) < PAYS * expected.get(usual, inf) else usual
+
+
+def _simple_place(r: InnerBox, target: Target) -> Place:
+    """The place by which each of the `own` loops' iterations finds its operands in the nearer caches.
 
     Where these loops count results in the same cache line, those of a tile are finished while it is there.
     """
@@ -117,8 +151,7 @@ class NonRectangular:
     def forms(self) -> Iterator[Form]:
         """Every position of the column tile loop combined with every loop that may be parallel."""
         shared = [None, *self.box.own[:2], self.box.column] if self.target.threads > 1 else [None]
-        places: tuple[Place, ...] = get_args(Place)
-        for place, parallel in product(places, shared):
+        for place, parallel in product(PLACES, shared):
             form = self._form(place, parallel) if parallel != self.box.column or place == "outside" else None
             if form is not None:
                 yield form
