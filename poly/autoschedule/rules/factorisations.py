@@ -57,6 +57,10 @@ DEPTH = 24
 TOGETHER = 5
 """Blocks in a block of blocks, behind which one product updates the trailing matrix, so that it is read less often."""
 
+ABREAST = 8
+"""Tiles of columns that a tile of rows passes one after the other: enough to read the rows less often from far away,
+and few, so that the copy of these columns stays in the second level."""
+
 LARGE = 768
 """The least number of columns for which the trailing matrix leaves the caches, so that blocks of blocks pay off."""
 
@@ -331,17 +335,20 @@ def _without_squares(made: Schedule, name: str, square: str) -> Schedule | None:
 def _tiled(made: Schedule, found: Contraction, kernel: OuterProduct) -> Schedule | None:
     """The schedule with register tiles for a contraction, with as many copies of its operands as fit the loops.
 
-    Rows of the left one that are contiguous along the sum are read in place: a copy would be of all rows at once.
+    Rows of the left one that are contiguous along the sum are read in place: a copy would be of all rows at once. A tile
+    of rows passes several tiles of columns while it is near.
     """
     row, column, reduce = _roles(made, found)
-    cut = attempt(made, [Split(((row, kernel.rows), (column, kernel.columns)))])
+    strips = Split(((column, ABREAST * kernel.columns),))
+    cut = attempt(made, [strips, Split(((row, kernel.rows), (column, kernel.columns)))])
     if cut is None:
         return None
     name, around = found.statement, _loops(cut, found.statement)
     row_tile, column_tile = (around[around.index(loop) - 1] for loop in (row, column))
-    order = Order((column_tile, row_tile, row, column, reduce))
+    strip = around[around.index(column_tile) - 1]
+    order = Order((strip, row_tile, column_tile, row, column, reduce))
     left = Pack(found.left.array, statement=name, role="left")
-    right = Pack(found.right.array, at=column_tile, statement=name, role="right")
+    right = Pack(found.right.array, at=strip, statement=name, role="right")
     in_place = is_contiguous_along(made.nest, found.left, found.reduce[0])
     copies = ((right,), ()) if in_place else ((left, right), (left,), ())
     tiled = (_made(cut, [order, *chosen, Tensorize(kernel.name, name)]) for chosen in copies)
