@@ -335,8 +335,8 @@ def _without_squares(made: Schedule, name: str, square: str) -> Schedule | None:
 def _tiled(made: Schedule, found: Contraction, kernel: OuterProduct) -> Schedule | None:
     """The schedule with register tiles for a contraction, with as many copies of its operands as fit the loops.
 
-    Rows of the left one that are contiguous along the sum are read in place: a copy would be of all rows at once. A tile
-    of rows passes several tiles of columns while it is near.
+    Rows of the left one that are contiguous along the sum are read in place: a copy would be of all rows at once. A
+    tile of rows passes several tiles of columns while it is near.
     """
     row, column, reduce = _roles(made, found)
     strips = Split(((column, ABREAST * kernel.columns),))
