@@ -50,7 +50,7 @@ def nest(text: str, dtype: str, m: int, n: int) -> poly.Nest:
     return poly.parse(text.format(t={"float32": "f32", "float64": "f64"}[dtype], m=m, n=n))
 
 
-@settings(max_examples=8)
+@settings(max_examples=5)
 @given(
     st.sampled_from([ORTHOGONAL, ELIMINATED]),
     st.sampled_from(["float32", "float64"]),
