@@ -109,10 +109,10 @@ def _tile_call(
 
 def _in_place(tile: KernelTile) -> Int | Test:
     """Whether the call of a tile with memory on the stack adds to results, which are those in place."""
-    accumulate, whole = tile.accumulate, Linear.name(WHOLE)
+    accumulate, is_whole = tile.accumulate, compare(Linear.name(WHOLE), "!=", Linear())
     if tile.in_place is None or accumulate == Linear():
         return Linear()
-    return whole if isinstance(accumulate, Linear) else connected("&&", [compare(whole, "!=", Linear()), accumulate])
+    return is_whole if isinstance(accumulate, Linear) else connected("&&", [is_whole, accumulate])
 
 
 def _cut(tile: KernelTile, stored: Node) -> Node:

@@ -95,7 +95,7 @@ class ContractionView:
 
 def _stride(axis: Axis, side: Side) -> int:
     stride = {"output": axis.output, "left": axis.left, "right": axis.right}[side].number
-    return ASSUMED_STRIDE if stride is None else stride
+    return ASSUMED_STRIDE if stride is None else abs(stride)  # backwards, the same lines are touched
 
 
 @dataclass

@@ -31,9 +31,9 @@ class AxisGroup:
 
 
 def _stride(axis: Axis, side: Side) -> int:
-    """The stride along the axis in an operand, or 0 if it is unknown."""
+    """The stride along the axis in an operand in either direction, or 0 if it is unknown."""
     strides: dict[Side, Int] = {"output": axis.output, "left": axis.left, "right": axis.right}
-    return strides[side].number or 0
+    return abs(strides[side].number or 0)
 
 
 def column_group(axes: tuple[Axis, ...], lanes: int, side: Side, far: bool) -> tuple[AxisGroup, tuple[Axis, ...]]:
@@ -67,7 +67,7 @@ def turned(axes: Sequence[Axis], inner: Sequence[Axis]) -> Axis | None:
 def contiguous(axes: tuple[Axis, ...]) -> list[Axis]:
     """The axes along which the output is contiguous, outermost first; failing that, the one of least stride."""
     inner = [axis for axis in axes if axis.output.number == 1]
-    inner = inner or [min(axes, key=lambda axis: axis.output.number or ASSUMED_STRIDE)]
+    inner = inner or [min(axes, key=lambda axis: abs(axis.output.number or ASSUMED_STRIDE))]
     while inner[0].extent is not None:
         size = prod(axis.guess for axis in inner) * (inner[-1].output.number or 1)
         outer = next((a for a in axes if a not in inner and a.extent is not None and a.output.number == size), None)
@@ -79,7 +79,7 @@ def contiguous(axes: tuple[Axis, ...]) -> list[Axis]:
 
 def nearest(axes: Sequence[Axis]) -> int:
     """The least stride of the output along any of the axes."""
-    return min((axis.output.number or ASSUMED_STRIDE for axis in axes), default=ASSUMED_STRIDE)
+    return min((abs(axis.output.number or ASSUMED_STRIDE) for axis in axes), default=ASSUMED_STRIDE)
 
 
 def row_group(axes: tuple[Axis, ...], side: Side) -> tuple[AxisGroup | None, tuple[Axis, ...]]:

@@ -11,8 +11,12 @@ import pytest
 import poly
 from codegen.turning import ArrayView, turning
 from microkernels.dtypes import f64, i32
+from microkernels.isa import AVX512
+from poly.autoschedule.default import default_schedule
 from poly.ir.turned import turned
 from poly.kernel import Kernel
+from poly.model import Caches
+from poly.model.core import Target
 
 M, N, K, B = poly.sizes("M N K B")
 RNG = np.random.default_rng(3)
@@ -43,16 +47,17 @@ def ordered(array: np.ndarray, axes: tuple[int, ...], steps: tuple[int, ...] = (
 
 
 @pytest.mark.parametrize("way", ["known", "open", "called", "scheduled"])
-def test_a_product_takes_each_operand_in_either_order(way: str) -> None:
+def test_a_product_takes_each_operand_in_either_order_and_direction(way: str) -> None:
     nest = poly.einsum("mk,kn->mn", dtype=f64)
     sizes = {"M": 13, "N": 35, "K": 7} if way == "known" else {}
     given = poly.schedule(nest).tile(m=4) if way == "scheduled" else None
     run: Any = nest if way == "called" else poly.compile(nest, schedule=given, threads=1, records=False, sizes=sizes)
     a, b = RNG.standard_normal((13, 7)), RNG.standard_normal((7, 35))
+    backwards = (-1, -1) if way == "known" else (1, 1)
     for first, second, third in list(permutations([(1, 0), (0, 1), (0, 1)]))[::2] if way == "open" else [((1, 0),) * 3]:
         for _ in range(2):
             out = ordered(np.full((13, 35), np.nan), third)
-            run(ordered(a, first), ordered(b, second), out)
+            run(ordered(a, first, backwards), ordered(b, second, backwards), out)
             np.testing.assert_allclose(out, a @ b, rtol=1e-12)
 
 
@@ -70,6 +75,14 @@ def test_arrays_of_three_dimensions_backwards_and_with_gaps(axes: tuple[int, ...
     assert np.isnan(memory).sum() == beside, "nothing between its elements was written"
     added(ordered(x, axes, steps), np.broadcast_to(y[:, :1], (7, 5)), out)
     np.testing.assert_array_equal(out, x + 2.0 * y[:, 0])
+
+
+@pytest.mark.parametrize("array", ["A", "B"])
+def test_an_operand_that_lies_backwards_costs_what_it_does_forwards(array: str) -> None:
+    target = Target.nominal(AVX512, Caches(32 << 10, 1 << 20, 1 << 25), 1)
+    nest = poly.einsum("mk,kn->mn", dtype=f64).with_sizes({"M": 384, "N": 384, "K": 384})
+    backwards = turned(nest, {array: ArrayView((0, 1), (0,))})
+    assert default_schedule(backwards, target).steps == default_schedule(nest, target).steps
 
 
 def test_a_kernel_is_made_once_for_each_order(monkeypatch: pytest.MonkeyPatch) -> None:
