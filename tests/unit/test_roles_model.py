@@ -166,13 +166,11 @@ GOLDEN = {
     ),
     ("ik,kj->ij", (2048, 2048, 2048), f32): (
         ".split(i=6).split(j=64).split(k=1024).order('k_tile j_tile i_tile i j k')"
-        ".pack('B', at='j_tile', statement='S0').pack('A', at='k_tile', statement='S0')"
-        ".microkernel('gemm_avx512_6x64', statement='S0')"
+        ".pack('B', at='j_tile', statement='S0').microkernel('gemm_avx512_6x64', statement='S0')"
     ),
     ("ik,kj->ij", (2048, 2048, 2048), f64): (
         ".split(i=6).split(j=32).split(k=344).order('k_tile j_tile i_tile i j k')"
-        ".pack('B', at='j_tile', statement='S0').pack('A', at='k_tile', statement='S0')"
-        ".microkernel('gemm_avx512_6x32', statement='S0')"
+        ".pack('B', at='j_tile', statement='S0').microkernel('gemm_avx512_6x32', statement='S0')"
     ),
     ("ik,jk->ij", (512, 512, 512), f32): (
         ".split(i=6).split(j=64).order('j_tile i_tile i j k').pack('B', at='j_tile', statement='S0')"
