@@ -12,7 +12,7 @@ from opencl_device import device
 
 import poly
 from benchmarks.workloads import nests
-from microkernels.dtypes import f32
+from microkernels.dtypes import f32, i8
 from microkernels.opencl_isa import OPENCLGPU
 from poly.analysis.legality import illegal_mark, violations
 from poly.autoschedule.rules.gpu import gpu_schedule
@@ -27,13 +27,16 @@ Array = np.ndarray[Any, Any]
 GPU = replace(OPENCLGPU, local_bytes=48 * 1024, max_items=1024)
 M, N, K = poly.sizes("M N K")
 
-WORKLOADS = {name: nests.make(name, f32) for name in nests.NESTS}
+OPERANDS = {"gemm_integers": i8}
+WORKLOADS = {name: nests.make(name, OPERANDS.get(name, f32)) for name in nests.NESTS}
 WORKLOAD_SIZES = {
     "gemm_nn": {"M": 9, "N": 35, "K": 5},
     "gemm_nt": {"M": 3, "N": 7, "K": 300},
     "gemm_tn": {"M": 9, "N": 35, "K": 5},
     "gemm_tt": {"M": 9, "N": 35, "K": 5},
     "gemm_batched": {"B": 2, "M": 5, "N": 7, "K": 3},
+    "gemm_integers": {"M": 9, "N": 35, "K": 5},
+    "gemm_halves": {"M": 9, "N": 35, "K": 5},
     "gemv": {"M": 5, "K": 301},
     "softmax": {"M": 5, "N": 301},
     "conv2d_nchw_1": {"N": 1, "C": 2, "K": 3, "P": 5, "Q": 7, "R": 3, "S": 3},
