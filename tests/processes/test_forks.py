@@ -37,11 +37,11 @@ def twice(x: f32[N]):
         x[i] = 2 * x[i]
 
 rng = np.random.default_rng(0)
-A, B = rng.random((400, 200), np.float32), rng.random((200, 300), np.float32)
+A, B = rng.random((400, 200), np.float32), rng.random((200, 1300), np.float32)
 EXPECTED = A @ B  # once: NumPy's own threads are not to be met in a child
 
 def right(kernel, **keywords):
-    C = np.empty((400, 300), np.float32)
+    C = np.empty((400, 1300), np.float32)
     kernel(A, B, C, **keywords)
     return bool(np.allclose(C, EXPECTED, rtol=1e-4))
 
@@ -58,11 +58,11 @@ def said(child):
 '''
 
 KERNELS = {
-    "known sizes": "kernel = poly.compile(product, M=400, K=200, N=300, threads=2)",
+    "known sizes": "kernel = poly.compile(product, M=400, K=200, N=1300, threads=2)",
     "open sizes": "kernel = poly.compile(product, threads=2)",
     "called": "kernel = product",
     "scheduled": "kernel = poly.compile(product, schedule=poly.schedule(product).parallel('i'), threads=2)",
-    "tuned": "kernel = poly.tune(product, M=400, K=200, N=300, threads=2, trials=3, show=False)",
+    "tuned": "kernel = poly.tune(product, M=400, K=200, N=1300, threads=2, trials=3, show=False)",
 }
 
 CHILDREN = """

@@ -139,7 +139,7 @@ def test_the_default_has_neighbours(nest: poly.Nest, threads: int) -> None:
     assert space.schedule(space.choice) == default_schedule(nest, Target.nominal(HOST, LARGE, threads))
     if nest.name == "solve" and len(nest.arrays[1].shape) == 1:
         assert len(space) == 1, "a solve with one right side is a recurrence: there is nothing to choose"
-    elif (nest.name, threads) not in (("jacobi", 2), ("heat", 2)):
+    elif (nest.name, threads) not in (("jacobi", 2), ("heat", 1), ("heat", 2)):
         assert space.structures[space.choice.structure].knobs
     assert all(dict(structure.traits).get("order") != "by default" for structure in space.structures)
 
