@@ -23,6 +23,7 @@ INLINE void store_T(T *p, vec_T x) { _mm_storeu_px(p, x); }
 INLINE vec_T fma_T(vec_T a, vec_T b, vec_T c) { return a * b + c; }
 INLINE void hold_T(vec_T *sum, vec_T x) { (void)sum, (void)x; }
 INLINE void all_registers_T(void) {}
+INLINE void unknown_T(int64_t *n) { (void)n; }
 
 INLINE T total_T(vec_T x)
 {
