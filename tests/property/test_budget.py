@@ -410,7 +410,7 @@ def any_step(draw: st.DrawFn, made: Schedule) -> Step:
             return draw(steps(made.tree))
 
 
-@settings(max_examples=4, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=2, suppress_health_check=[HealthCheck.too_slow])
 @given(conditional_nests(), st.data())
 def test_each_call_is_bounded_and_right(nest: poly.Nest, data: st.DataObject) -> None:
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():

@@ -120,8 +120,7 @@ def stable(nest: poly.Nest) -> list[Any]:
     return made
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize(("known", "threads"), [(True, 1), (False, 2)])
 @pytest.mark.parametrize("nest", SIZES, ids=lambda nest: nest.name)
 def test_the_default_is_a_point(nest: poly.Nest, known: bool, threads: int) -> None:
     given_nest = nest.with_sizes(SIZES[nest]) if known else nest
