@@ -126,10 +126,10 @@ def selftest(toolchain: Toolchain, folder: Path, *flags: str, threads: Any = "no
     [
         (GCC, ("-std=c99", "-O2")),
         (GXX, ("-std=c++11", *quick(GXX))),
-        (CLANGXX, ("-std=c++20", "-O2")),
-        (X86_32[0], ("-O2", "-msse2")),
-        (AARCH64, ("-O2",)),
-        (S390X, ("-O2",)),
+        (CLANGXX, ("-std=c++20", *quick(CLANGXX))),
+        (X86_32[0], ("-msse2", *quick(X86_32[0]))),
+        (AARCH64, quick(AARCH64)),
+        (S390X, quick(S390X)),
     ],
     ids=str,
 )
