@@ -23,8 +23,8 @@ from poly.errors import ScheduleError
 from poly.ir.edits import without
 from poly.ir.lookups import index_reads
 from poly.ir.nest import Nest, Statement
-from poly.ir.tree import Copy, Micro, Node, statements, walk
-from poly.schedules.steps.base import Arguments
+from poly.ir.tree import Copy, Node, statements, walk
+from poly.schedules.steps.base import Arguments, check_local, kernel_on
 
 
 @dataclass(frozen=True)
@@ -73,11 +73,8 @@ class Accumulate:
         return (self.local, self.array), {}
 
     def _check(self, nest: Nest, tree: Node) -> None:
+        check_local(nest, self.name, self.local)
         arrays = {array.name: array for array in nest.arrays if array.kind != "scalar"}
-        locals_ = [array.name for array in nest.arrays if array.kind == "local"]
-        if self.local not in locals_:
-            known = ", ".join(locals_) or "none"
-            raise ScheduleError(f"accumulate: {nest.name} has no local {plain(self.local)}. Locals: {known}.")
         if self.array not in arrays or self.array == self.local:
             known = ", ".join(name for name in arrays if name != self.local)
             raise ScheduleError(f"{self._text}: {plain(self.array)} is no other array. Arrays: {known}.")
@@ -88,11 +85,10 @@ class Accumulate:
             raise ScheduleError(f"{self._text}: {nest.name} looks up indices.")
         if any(isinstance(node, Copy) and node.array in (self.local, self.array) for node in walk(tree)):
             raise ScheduleError(f"{self._text}: one of them is packed. Remedy: accumulate first, then pack.")
-        for micro in (node for node in walk(tree) if isinstance(node, Micro)):
-            run = (nest.statement(name) for name in (micro.statement, micro.initial) if name is not None)
-            if any(load.array == self.local for s in run for load in (s.target, *s.reads)):
-                problem = f"a microkernel runs {micro.statement}, which accesses {self.local}"
-                raise ScheduleError(f"{self._text}: {problem}. Remedy: accumulate first, then microkernel.")
+        micro = kernel_on(nest, tree, self.local)
+        if micro is not None:
+            problem = f"a microkernel runs {micro.statement}, which accesses {self.local}"
+            raise ScheduleError(f"{self._text}: {problem}. Remedy: accumulate first, then microkernel.")
 
     def _targets(self, nest: Nest) -> Iterator[tuple[Int, ...]]:
         """Ways in which the elements of the array follow from the subscripts of the local, `d0`, `d1`, and so on."""

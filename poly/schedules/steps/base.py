@@ -9,10 +9,10 @@ from itertools import repeat
 from types import UnionType
 from typing import Any, ClassVar, Literal, Protocol, Union, cast, get_args, get_origin, get_type_hints
 
-from microkernels.errors import shown
+from microkernels.errors import plain, shown
 from poly.errors import ScheduleError
 from poly.ir.nest import Nest
-from poly.ir.tree import Node, bands
+from poly.ir.tree import Micro, Node, bands, walk
 from poly.schedules.steps.formulas import Formula
 
 MOST = 2**31 - 1
@@ -115,6 +115,25 @@ def check_integer(what: str, value: object, least: int | None = None, most: int 
     if abs(value) > most:
         bound = f"from {-most if least is None else least} to {most}"
         raise ScheduleError(f"{what} must be an integer {bound}, not {shown(value)}.")
+
+
+def check_local(nest: Nest, step: str, name: str) -> None:
+    """Refuse a step on a local that the nest has not.
+
+    Raises:
+        ScheduleError: lists the locals.
+    """
+    locals_ = [array.name for array in nest.arrays if array.kind == "local"]
+    if name not in locals_:
+        known = ", ".join(locals_) or "none"
+        raise ScheduleError(f"{step}: {nest.name} has no local {plain(name)}. Locals: {known}.")
+
+
+def kernel_on(nest: Nest, tree: Node, array: str) -> Micro | None:
+    """The first microkernel that runs a statement which accesses an array; None if there is none."""
+    accessing = {s.name for s in nest.statements if any(load.array == array for load in (s.target, *s.reads))}
+    kernels = (node for node in walk(tree) if isinstance(node, Micro))
+    return next((node for node in kernels if accessing & {node.statement, node.initial}), None)
 
 
 def check_given(tree: Node, step: str, needs: str, given: Sized) -> None:

@@ -26,8 +26,8 @@ from poly.ir.coordinates import linear
 from poly.ir.edits import without
 from poly.ir.lookups import index_reads
 from poly.ir.nest import Nest, Statement
-from poly.ir.tree import Copy, Micro, Node, statements, walk
-from poly.schedules.steps.base import Arguments
+from poly.ir.tree import Copy, Node, walk
+from poly.schedules.steps.base import Arguments, check_local, kernel_on
 
 
 @dataclass(frozen=True)
@@ -77,18 +77,14 @@ class Substitute:
         return ScheduleError(f"substitute({plain(self.local)}): {reason}. Remedy: {remedy}.")
 
     def _check(self, nest: Nest, tree: Node) -> None:
-        locals_ = {array.name: array for array in nest.arrays if array.kind == "local"}
-        if self.local not in locals_:
-            known = ", ".join(locals_) or "none"
-            raise ScheduleError(f"substitute: {nest.name} has no local {plain(self.local)}. Locals: {known}.")
+        check_local(nest, self.name, self.local)
         if index_reads(nest):
             raise self._refused(f"{nest.name} looks up indices", "leave it as it is")
-        if locals_[self.local].dtype.is_stored:
+        if nest.array(self.local).dtype.is_stored:
             raise self._refused("its values are rounded where they are stored", "leave it as it is")
         if any(isinstance(node, Copy) and node.array == self.local for node in walk(tree)):
             raise self._refused("it is packed", "substitute first, then pack")
-        run = {name for node in walk(tree) if isinstance(node, Micro) for name in statements(node)}
-        if any(self.local in {load.array for load in (s.target, *s.reads)} for s in map(nest.statement, run)):
+        if kernel_on(nest, tree, self.local) is not None:
             raise self._refused("a microkernel accesses it", "substitute first, then microkernel")
 
     def _value(self, nest: Nest, flow: ValueFlow, reader: Statement, access: Load) -> Expr:
