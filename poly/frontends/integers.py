@@ -150,12 +150,12 @@ class _Integers:
         behind: Values = dict.fromkeys(names)
         if loop is not None:
             natural = self._natural.get(loop.counter, False)
-            self._natural[loop.counter] = self._is_natural(
-                loop.start if loop.step > 0 else total(loop.end or {}, {(): 1})
-            )
+            last = None if loop.end is None else total(loop.end, {(): 1})
+            self._natural[loop.counter] = self._is_natural(loop.start if loop.step > 0 else last)
             count = loop.trips(lambda trips: self._is_natural(polynomial(trips)))
-            for name in names:
-                before, by = entry[name], self._change(node.body, name, inside, loop.counter)
+            changes = {name: self._change(node.body, name, inside, loop.counter) for name in names}
+            for name, by in changes.items():
+                before = entry[name]
                 if before is not None and by is not None:
                     inside[name] = loop.at(before, by)
                     behind[name] = None if count is None else plus(before, product(by, count))

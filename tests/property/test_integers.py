@@ -165,6 +165,12 @@ def test_nests_compute_what_python_does(function: Callable[..., None]) -> None:
         ("k = 0\n    for i in range(N):\n        if x[i] > 0:\n            k += 1\n        y[k] = x[i]", ":6"),
         ("k = 0\n    for i in range(N):\n        y[k] = x[i]\n        k += i", ":4"),
         ("for i in range(N):\n        y[k] = x[i]\n        k = i", ":3"),
+        # what is restored in each iteration has another value between
+        (
+            "k = 0\n    m = 1\n    for i in range(N):\n        m += 1\n        k += m\n"
+            "        m -= 1\n        y[k] = x[i]",
+            ":8",
+        ),
     ],
 )
 def test_integers_without_a_known_value_are_named(body: str, place: str) -> None:
