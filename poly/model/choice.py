@@ -25,7 +25,8 @@ TOO_MANY_ROWS = 0.2
 """The relative cost of having more rows than pointers to them fit in registers."""
 
 SINGLE_TILE = 0.3
-"""The relative cost of a single-tile result: with two tiles, the last stores of one overlap the other's first loads."""
+"""The relative cost of a single tile: with two, or tiles of other results, the last stores of one overlap the other's
+first loads."""
 
 ASSUMED_STRIDE = (1 << 20) + 24
 """The assumed stride, in elements, if it depends on open sizes: longer than any cache line or page.
@@ -61,30 +62,37 @@ class Choice:
 
 
 def tile_shape(
-    m: int, n: int, isa: ISA, dtype: DType, by_row: float = 0.0, by: StepOperation = MULTIPLY_ADD
+    m: int,
+    n: int,
+    isa: ISA,
+    dtype: DType,
+    by_row: float = 0.0,
+    by: StepOperation = MULTIPLY_ADD,
+    first: int | None = None,
 ) -> OuterProduct:
     """The register tile of least cost for m x n results, including partial tiles.
 
+    With `first`, these are some of many results: rows are counted from there, and tiles begin at multiples of theirs.
     `by_row` is what results cost beside their sums in a tile of a single row, relative to these; more rows share it.
     `dot` multiplies and adds words, if given.
     """
     lanes = isa.lanes(dtype)
     best: tuple[float, OuterProduct] | None = None
     for vectors in range(1, min(4, ceil(n / lanes)) + 1):
-        for rows in range(1, min(isa.registers - 1, m) + 1):
+        for rows in range(1, min(isa.registers - 1, (first or 0) + m) + 1):
             if not fits(isa, rows, vectors, dtype, by):
                 break
-            cost = _tile_cost(m, n, rows, vectors, lanes) + by_row / min(rows, lanes)
+            cost = _tile_cost(m, n, rows, vectors, lanes, first) + by_row / min(rows, lanes)
             if best is None or cost < best[0]:
                 best = cost, gemm(isa, dtype, rows, vectors, by)
     assert best is not None, "one row of one vector always fits"
     return best[1]
 
 
-def _tile_cost(m: int, n: int, rows: int, vectors: int, lanes: int) -> float:
+def _tile_cost(m: int, n: int, rows: int, vectors: int, lanes: int, first: int | None) -> float:
     """The relative cycles of all tiles, weighted by the overhead of the tile's shape."""
-    cost = _tile_cycles(m, n, rows, vectors, lanes) * (1 + shape_penalty(rows, vectors))
-    alone = rows >= m > 4 and vectors * lanes >= n
+    cost = _tile_cycles(m, n, rows, vectors, lanes, first or 0) * (1 + shape_penalty(rows, vectors))
+    alone = first is None and rows >= m > 4 and vectors * lanes >= n
     return cost * (1 + SINGLE_TILE) if alone else cost
 
 
@@ -93,18 +101,19 @@ def shape_penalty(rows: int, vectors: int) -> float:
     return TRAFFIC * (rows + vectors) / (rows * vectors) + STREAM * rows + (TOO_MANY_ROWS if rows > POINTERS else 0)
 
 
-def _tile_cycles(m: int, n: int, rows: int, vectors: int, lanes: int) -> float:
+def _tile_cycles(m: int, n: int, rows: int, vectors: int, lanes: int, first: int) -> float:
     """Cycles of all tiles per reduction step, relative to full multiply-add throughput."""
     whole = ceil(n / lanes)
 
     def cycles(r: int, v: int) -> float:
         return max(r * v / PER_CYCLE, LATENCY, (r + v) / PER_CYCLE) + 0.25 if r and v else 0.0
 
-    full_rows, last_rows = divmod(m, rows)
+    first_rows = min(m, -first % rows)
+    full_rows, last_rows = divmod(m - first_rows, rows)
     full_columns, last_columns = divmod(whole, vectors)
     return sum(
         a * b * cycles(r, v)
-        for a, r in ((full_rows, rows), (1, last_rows))
+        for a, r in ((1, first_rows), (full_rows, rows), (1, last_rows))
         for b, v in ((full_columns, vectors), (1, last_columns))
     ) / (m * whole / PER_CYCLE)
 

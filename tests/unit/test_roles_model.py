@@ -96,6 +96,14 @@ def test_register_tiles_fit_and_are_no_larger_than_the_result(isa: ISA, dtype: D
             assert (kernel.isa, kernel.dtype) == (isa, dtype)
 
 
+@pytest.mark.parametrize(("first", "m"), [(1, 5), (1, 12), (1, 26), (3, 10)])
+def test_register_tiles_begin_at_multiples_of_their_rows(first: int, m: int) -> None:
+    """Such as those of a convolution's interior, which starts behind its border: none is left for a single row."""
+    rows = tile_shape(m, 16, AVX512, f32, first=first).rows
+    parts = [len(set(range(first, first + m)).intersection(range(start, start + rows))) for start in range(0, 30, rows)]
+    assert min(filter(None, parts)) > m // 4
+
+
 @pytest.mark.parametrize("isa", ISAS.values(), ids=lambda isa: isa.name)
 def test_register_tiles_of_large_results_hide_the_latency(isa: ISA) -> None:
     kernel = tile_shape(2048, 2048, isa, f32)

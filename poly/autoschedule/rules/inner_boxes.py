@@ -95,7 +95,8 @@ class InnerBox:
         """The register tile that fits the box best."""
         m, n, lanes = self.extent(self.row), self.extent(self.column), isa.lanes(self.dtype)
         turned = TURN * lanes / self.steps * self.is_turned
-        return tile_shape(min(m, ASSUMED), min(n, ASSUMED), isa, self.dtype, turned, self.contraction.product)
+        first = _range(self.statement, self.row)[0]
+        return tile_shape(min(m, ASSUMED), min(n, ASSUMED), isa, self.dtype, turned, self.contraction.product, first)
 
     def is_busy(self, lanes: int) -> bool:
         """Whether a call of few steps has many results next to each other."""
@@ -248,9 +249,16 @@ def _longest(statement: Statement, iterators: Sequence[str]) -> list[str]:
 
 def _extent(statement: Statement, iterator: str) -> int:
     """The number of values that an iterator takes in total; ASSUMED if it depends on a size."""
+    return _range(statement, iterator)[1]
+
+
+def _range(statement: Statement, iterator: str) -> tuple[int, int]:
+    """The least value of an iterator, and the number of them; 0 and ASSUMED if they depend on a size."""
     position = statement.iterators.index(iterator)
     low, high = statement.domain.dim_min_val(position), statement.domain.dim_max_val(position)
-    return high.to_python() - low.to_python() + 1 if low.is_int() and high.is_int() else ASSUMED
+    if not (low.is_int() and high.is_int()):
+        return 0, ASSUMED
+    return low.to_python(), high.to_python() - low.to_python() + 1
 
 
 def _is_box(statement: Statement, inner: tuple[str, ...]) -> bool:
