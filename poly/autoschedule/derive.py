@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 from microkernels.opencl_isa import DeviceISA, is_gpu
 from poly.autoschedule.default import KERNELS, ROW_BLOCKS, default_form
@@ -60,7 +61,8 @@ def derive(nest: Nest, target: Target, coarse: bool = False) -> Space:
     """The space of a nest for any target, in particular one of another machine."""
     family = _gpu_family(nest, target.isa, target) if is_gpu(target.isa) else _cpu_family(nest, target, coarse)
     own = tuple(form.structure(target, {}) for form in own_forms(nest, target))
-    return Space(nest, target.isa, target.threads, (*family.structures, *own), family.choice, steady=family.steady)
+    structures, again = (*family.structures, *own), partial(derive, nest, target, coarse)
+    return Space(nest, target.isa, target.threads, structures, family.choice, steady=family.steady, again=again)
 
 
 def _cpu_family(nest: Nest, target: Target, coarse: bool) -> Family:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from random import Random
 from typing import Any
 
@@ -276,3 +277,11 @@ def test_a_point_that_is_none_is_refused() -> None:
     structure = next(s for s in space.structures if dict(s.traits).get("time tiles") == "rows")
     with pytest.raises(ScheduleError, match="are illegal for this structure"):
         structure.schedule({knob.name: 0 for knob in structure.knobs})
+
+
+def test_a_space_is_pickled() -> None:
+    """With its sizes; its points mean the same schedules."""
+    space = poly.space(transpose, N=40)
+    again = pickle.loads(pickle.dumps(space))
+    assert (again.choice, again.sizes, list(again)) == (space.choice, space.sizes, list(space))
+    assert again.schedule(again.choice) == space.schedule(space.choice)

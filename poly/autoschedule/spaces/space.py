@@ -11,9 +11,9 @@ out of the space, so a grid may have holes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from microkernels.isa import ISA
 from poly.display import Block, Cells, Displayed
@@ -115,7 +115,7 @@ class Space(Displayed):
     `nest` includes the fixed sizes; `sizes` gives the values at which the open ones are measured and predicted.
     `choice` is the point that `poly.compile` uses without measurements: the model's best. A search tries the `steady`
     points early, since they are fast wherever the model errs. `device` is the OpenCL device that runs the schedules;
-    None for C.
+    None for C. `again` derives the space where it is unpickled: its structures are functions.
     """
 
     nest: Nest
@@ -126,6 +126,12 @@ class Space(Displayed):
     sizes: tuple[tuple[str, int], ...] = ()
     device: Device | None = None
     steady: tuple[Point, ...] = ()
+    again: Callable[[], Space] | None = field(default=None, compare=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.again is None:
+            raise TypeError("a space that poly.space did not make can't be pickled")
+        return _derived, (self.again, self.sizes, self.device)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -214,3 +220,8 @@ def _position(knob: Knob, value: Value) -> int:
         return len(knob.values) - 1
     known = [(abs(v - value), i) for i, v in enumerate(knob.values) if v is not None]
     return min(known)[1] if known else 0
+
+
+def _derived(again: Callable[[], Space], sizes: tuple[tuple[str, int], ...], device: Device | None) -> Space:
+    """A space derived again, at its sizes and for its device."""
+    return replace(again(), sizes=sizes, device=device)
