@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import gcd, inf, log
+from math import ceil, gcd, inf, log
 
 from microkernels.dot import DotProduct
 from microkernels.dtypes import DType
@@ -139,3 +139,10 @@ def set_count(apart: int, size: int, ways: int) -> int:
     """The number of sets of a cache of `size` bytes in which lines begin that are `apart` bytes, whole lines, apart."""
     sets = max(1, size // (ways * LINE))
     return sets // gcd(apart // LINE, sets)
+
+
+def room(apart: int, width: int, size: int, ways: int) -> int:
+    """The bytes of a cache that runs of `width` bytes can use that begin `apart` bytes from each other."""
+    if apart % LINE or apart <= width:
+        return size
+    return min(size, set_count(apart, size, ways) * ceil(width / LINE) * ways * LINE)

@@ -16,7 +16,7 @@ from poly.frontends.python import parse_text
 from poly.frontends.source import Source
 from poly.lowering.lower import lower
 from poly.model import Caches, tile_shape
-from poly.model.core import Target
+from poly.model.core import Target, room
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Pack, Tensorize
 
@@ -94,6 +94,18 @@ def test_register_tiles_fit_and_are_no_larger_than_the_result(isa: ISA, dtype: D
             assert kernel.rows <= m
             assert kernel.columns < n + lanes
             assert (kernel.isa, kernel.dtype) == (isa, dtype)
+
+
+def test_runs_far_apart_use_some_of_the_sets_of_a_cache() -> None:
+    size = 2 << 20
+    assert [room(apart, 256, size, 16) for apart in (0, 100, 256, 512, 1024)] == [
+        size,
+        size,
+        size,
+        size // 2,
+        size // 4,
+    ]
+    assert room(2048, 192, size, 16) == size * 3 // 32
 
 
 @pytest.mark.parametrize(("first", "m"), [(1, 5), (1, 12), (1, 26), (3, 10)])

@@ -7,7 +7,7 @@
             O[p, q, f] += I[p+r-1, q+s-1, c] * W[r, s, c, f]
 
 Each loop that counts results may count the columns. The box of least cost wins: lanes that are used, results that are
-stored as vectors, operands that are read a line at a time.
+stored as vectors, operands that are read a line at a time, and panels of the right operand that stay in L2.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from poly.ir.nest import Nest, Statement
 from poly.lowering.calls import iterators_of
 from poly.machine.description import LINE
 from poly.model import ASSUMED_STRIDE, tile_shape
-from poly.model.core import Caches, Target
+from poly.model.core import FULL, Caches, Target, room
 from poly.model.tiles import TURN, Pitches, Stores, TileCalls, stores
 
 LEAST = 16
@@ -83,9 +83,17 @@ class InnerBox:
             operations=self.contraction.product.operations, stores=self._stores,
         )  # fmt: skip
         line = LINE / self._rate(target) / unit if self._is_scattered(target.caches) else 0.0
-        computed = calls.time(target) * lanes / (m * n * steps)
+        computed = max(calls.time(target), self._streamed(target, kernel)) * lanes / (m * n * steps)
         copy = target.line("turned copy", "L2") / (LINE // self.dtype.size)
         return computed + lanes * (self.packed * copy / self._uses_of_right() + line / n)
+
+    def _streamed(self, target: Target, kernel: OuterProduct) -> float:
+        """The time in which each tile reads the right operand from the last level, if a panel exceeds L2; else 0."""
+        width, caches = kernel.columns * self.dtype.size, target.caches
+        if self.steps * width <= FULL * room(self._pitches.right, width, caches.l2, caches.ways[1]):
+            return 0.0
+        tiles = ceil(self.extent(self.row) / kernel.rows) * ceil(self.extent(self.column) / kernel.columns)
+        return tiles * self.steps * width / target.rates.l3 / target.unit(self.dtype)
 
     def least(self, lanes: int) -> float:
         """A lower bound of `time`."""
@@ -192,7 +200,7 @@ def _worthwhile(nest: Nest, statement: Statement, c: Contraction, column: str, l
 
 
 def _boxes(nest: Nest, statement: Statement, c: Contraction, column: str) -> Iterator[InnerBox]:
-    """All boxes with these columns, those with the longest rows first, and of these that of the longest reduction."""
+    """All boxes with these columns, those with the longest rows first, and of these those of the longest reductions."""
     rows = _longest(statement, sorted(c.rows, key=lambda name: distance(nest, c.left, name)))
     if distance(nest, c.output, column) != 1:
         rows.sort(key=lambda name: distance(nest, c.output, name))
@@ -203,7 +211,9 @@ def _boxes(nest: Nest, statement: Statement, c: Contraction, column: str) -> Ite
         if not set(overlaps).intersection(inner) and _is_box(statement, inner):
             taps = tuple(i for i in c.reduce if i not in inner)
             own = tuple(i for i in others if i not in overlaps)
-            yield InnerBox(nest, statement, c, *inner, own, taps, overlaps, _within(statement, inner, taps))
+            within = _within(statement, inner, taps)
+            for many in range(len(within), -1, -1):
+                yield InnerBox(nest, statement, c, *inner, own, taps, overlaps, within[:many])
 
 
 def _within(statement: Statement, inner: tuple[str, str, str], taps: Sequence[str]) -> tuple[str, ...]:
