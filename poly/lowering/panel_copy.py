@@ -153,6 +153,23 @@ def holds_all_steps(nest: Nest, node: Copy, micro: Micro, outer: Loops, between:
     return all(read.agree(Instances.count, band) for band in source.reduce[1:]) or read.whole.is_box(inside)
 
 
+def holds_one_tile(nest: Nest, node: Copy, micro: Micro, outer: Loops, between: tuple[Band, ...]) -> bool:
+    """Whether the loops that number the panels tell the tiles apart, so that none has more lanes than the kernel."""
+    source = _source(nest, node, micro, outer, between)
+    if source.lanes is None:
+        return True
+    whole = _whole(source, outer)
+    count = whole.count(source.lanes.function(source.statement.name)).intersect_domain(whole.domain)
+    lanes = isl.Map.from_pw_aff(count).range()
+    return bool(lanes.intersect(isl.Set(f"{{ [lanes] : lanes > {source.width} }}")).is_empty())
+
+
+def _whole(source: PanelSource, outer: Loops) -> Instances:
+    """The instances of each panel."""
+    statement = source.statement
+    return Instances("panel", statement.domain, (*outer, *_functions(source.numbering, statement)))
+
+
 Number = Callable[[Instances, isl.PwAff], isl.PwAff]
 """A number of each group of instances, of a function: its least value, or the count of its values."""
 
@@ -177,8 +194,7 @@ class _Read:
 
 
 def _read(source: PanelSource, micro: Micro, outer: Loops, between: tuple[Band, ...]) -> _Read:
-    statement = source.statement
-    whole = Instances("panel", statement.domain, (*outer, *_functions(source.numbering, statement)))
+    statement, whole = source.statement, _whole(source, outer)
     called = (*outer, *_functions(between, statement))
     return _Read(statement.name, whole, ranges(statement, micro, called, {source.role: len(outer)}))
 

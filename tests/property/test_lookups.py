@@ -138,11 +138,15 @@ def test_an_array_without_elements_has_no_index() -> None:
         poly.compile(nest("y[i, j] = x[a[i, j], j]"))(np.empty((0, 3)), y, a, np.empty(0, np.int32))
 
 
-def test_the_same_loops_in_c() -> None:
-    made = poly.from_c("""
-        void spmv(int n, int m, int k, double a[n][k], int col[n][k], double x[m], double y[n]) {
-            for (int i = 0; i < n; i++) for (int j = 0; j < k; j++) y[i] += a[i][j] * x[col[i][j] - 1];
-        }""")
+@pytest.mark.parametrize(
+    "line", ["y[i] += a[i][j] * x[col[i][j] - 1];", "c = col[i][j] - 2; y[i] += a[i][j] * x[c + 1];"]
+)
+def test_the_same_loops_in_c(line: str) -> None:
+    made = poly.from_c(f"""
+        void spmv(int n, int m, int k, double a[n][k], int col[n][k], double x[m], double y[n]) {{
+            int c;
+            for (int i = 0; i < n; i++) for (int j = 0; j < k; j++) {{ {line} }}
+        }}""")
     rng = np.random.default_rng(3)
     a, col, x, y = rng.normal(size=(7, 4)), rng.integers(1, 6, (7, 4)), rng.normal(size=5), np.zeros(7)
     made(a, col.astype(np.int32), x, y)
