@@ -156,10 +156,14 @@ def holds_all_steps(nest: Nest, node: Copy, micro: Micro, outer: Loops, between:
 def holds_one_tile(nest: Nest, node: Copy, micro: Micro, outer: Loops, between: tuple[Band, ...]) -> bool:
     """Whether the loops that number the panels tell the tiles apart, so that none has more lanes than the kernel."""
     source = _source(nest, node, micro, outer, between)
-    if source.lanes is None:
+    statement = source.statement
+    others = frozenset(statement.iterators) - source.iterators
+    if source.lanes is None or not any(
+        involves(statement, b.function(statement.name), others) for b in source.numbering
+    ):
         return True
     whole = _whole(source, outer)
-    count = whole.count(source.lanes.function(source.statement.name)).intersect_domain(whole.domain)
+    count = whole.count(source.lanes.function(statement.name)).intersect_domain(whole.domain)
     lanes = isl.Map.from_pw_aff(count).range()
     return bool(lanes.intersect(isl.Set(f"{{ [lanes] : lanes > {source.width} }}")).is_empty())
 
@@ -242,6 +246,8 @@ class PanelSource:
     lanes: Band | None
     reduce: tuple[Band, ...]
     numbering: tuple[Band, ...]
+    iterators: frozenset[str]
+    """Those on which the operand and its lanes depend."""
 
     @property
     def word(self) -> int:
@@ -303,6 +309,7 @@ def _source(
         lanes,
         micro.reduce,
         numbering,
+        used,
     )
 
 
