@@ -259,13 +259,13 @@ class Model:
         )
 
     def _shared(self, choice: Choice) -> float:
-        """The iterations of the parallel loop."""
+        """The iterations of the parallel loop, the last of which may be a partial one."""
         w, c = self._work, choice
         match c.parallel:
             case "batch":
                 return w.roles.batch[0].guess if w.roles.batch else 1
             case "columns":
-                return ceil(w.n / (c.columns_cut or c.kernel.columns))
+                return w.n / (c.columns_cut or c.kernel.columns)
             case "rows":
-                return ceil(w.m / (c.rows_cut or c.kernel.rows))
+                return w.m / (c.rows_cut or c.kernel.rows)
         return 1

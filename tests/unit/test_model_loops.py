@@ -253,6 +253,10 @@ def test_threads_share_the_work() -> None:
     )
     assert two == pytest.approx(alone * 2 / 3, rel=0.01), "three rows on two threads: one has two of them"
     assert three == pytest.approx(alone / 3, rel=0.01)
+    five = vectorized(poly.schedule(chain.with_sizes({"N": 5, "M": 4_000_000})))
+    blocks = five.split(i=3).parallel("i_tile").split(i_2=3).parallel("i_2_tile")
+    alone, two = (predicted(m, target(TINY, threads)).seconds for m, threads in ((five, 1), (blocks, 2)))
+    assert two == pytest.approx(alone * 3 / 5, rel=0.01), "the last block is a partial one"
 
 
 def test_nothing_moves_where_all_stays() -> None:
