@@ -14,7 +14,7 @@ from machines import LARGE, TINY
 
 import poly
 from microkernels.dtypes import DTYPES
-from microkernels.isa import host
+from microkernels.isa import AVX512, host
 from poly import f32
 from poly.autoschedule.rules.lanes import vectorized
 from poly.autoschedule.rules.wavefront import overlapped
@@ -272,3 +272,14 @@ def test_a_register_tile_takes_longer_over_more_steps() -> None:
         return TileCalls(DTYPES["f32"], 6, 32, steps, 1, (6,), (32,), steps, Pitches(0, 0, 0)).time(target())
 
     assert time(200) > 1.5 * time(100)
+
+
+def test_many_rows_that_are_not_all_as_far_apart_need_a_pointer_each() -> None:
+    def time(rows: int, uneven: bool) -> float:
+        pitches = Pitches(120, 0, 0, uneven)
+        return TileCalls(DTYPES["f32"], 28, 16, 500, 1, (rows,), (16,), 500, pitches).time(
+            Target.nominal(AVX512, LARGE, 1)
+        )
+
+    assert time(28, True) > 1.1 * time(28, False)
+    assert time(6, True) == time(6, False)
