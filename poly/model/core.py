@@ -102,10 +102,16 @@ class Target:
 
     @cached_property
     def _lines(self) -> dict[tuple[str, str], dict[float, float]]:
-        """The times of lines, by the rows of the tile for which they were measured."""
+        """The times of lines, by the rows of the tile for which they were measured.
+
+        A line of a tall tile's left panel is used up as fast as one of its right panel, and taken to cost as much.
+        """
         found: dict[tuple[str, str], dict[float, float]] = {}
         for one in self.costs.lines:
             found.setdefault((one.operand, one.level), {})[one.rows] = one.cost
+        for level in {level for _, level in found}:
+            left, right = (found.get((f"{side} panels", level), {}) for side in ("left", "right"))
+            left.update((rows, cost) for rows, cost in right.items() if left and rows > max(left))
         return {**{(operand, "L3"): cost for (operand, level), cost in found.items() if level == "memory"}, **found}
 
     def product(self, dtype: DType, dot: DotProduct | None = None) -> float:

@@ -34,7 +34,7 @@ DEPTHS = (64, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096)
 BLOCKS = (96, 192, 384, 768, 1536, 3072, 6144, 12288)
 """Columns or rows per block, rounded down to whole register tiles."""
 
-COARSE_ROWS, COARSE_DEPTHS, COARSE_COLUMNS, COARSE_BLOCKS = (6, 8, 14, 28), (128, 512, 1024), (192, 384, 768), (192,)
+COARSE_ROWS, COARSE_DEPTHS, COARSE_COLUMNS, COARSE_BLOCKS = (6, 8, 14, 28), (128, 384, 1024), (192, 384, 768), (192,)
 """The same for a grid of some hundreds of points."""
 
 BUSY = 2

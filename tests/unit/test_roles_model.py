@@ -169,7 +169,7 @@ GOLDEN = {
         ".pack('B', at='j_tile', statement='S0').microkernel('gemm_avx512_6x64', statement='S0')"
     ),
     ("ik,kj->ij", (2048, 2048, 2048), f64): (
-        ".split(i=6).split(j=32).split(k=512).order('k_tile j_tile i_tile i j k')"
+        ".split(i=6).split(j=32).split(k=344).order('k_tile j_tile i_tile i j k')"
         ".pack('B', at='j_tile', statement='S0').microkernel('gemm_avx512_6x32', statement='S0')"
     ),
     ("ik,jk->ij", (512, 512, 512), f32): (
@@ -181,7 +181,8 @@ GOLDEN = {
         ".pack('A', at='i_tile', statement='S0').microkernel('gemm_avx512_8x48', statement='S0')"
     ),
     ("ik,kj->ij", (49, 512, 2048), f32): (
-        ".split(i=5).split(j=64).order('i_tile j_tile i j k').microkernel('gemm_avx512_5x64', statement='S0')"
+        ".split(i=5).split(j=64).split(k=344).order('k_tile i_tile j_tile i j k')"
+        ".microkernel('gemm_avx512_5x64', statement='S0')"
     ),
     ("ik,kj->ij", (3136, 64, 64), f32): (
         ".split(i=6).split(j=48).order('i_tile j_tile i j k').microkernel('gemm_avx512_6x48', statement='S0')"
