@@ -99,9 +99,9 @@ WRONG = {
 
 def test_what_candidates_do_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     """The failure says so, and what comes next is measured."""
-    monkeypatch.setattr("poly.measure.timer.BUILDING", 3.0)
+    monkeypatch.setattr("poly.measure.timer.BUILDING", 5.0)
     spoil(monkeypatch, {number: code for number, (code, _) in WRONG.items()})
-    *bad, good = measure(on_device(MATMUL, "i"), *WRONG, 0, samples=2, patience=1.0)
+    *bad, good = measure(on_device(MATMUL, "i"), *WRONG, 0, samples=2, patience=2.5)
     for (_, reason), trial in zip(WRONG.values(), bad, strict=True):
         assert re.search(reason, trial.failure), trial.failure
         assert trial.samples == trial.rival == ()
