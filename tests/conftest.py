@@ -31,7 +31,7 @@ settings.load_profile("ci" if os.environ.get("CI") else "default")
 SHORT = ("unit", "golden", "errors")
 """The folders of short tests, those of `make test-quick`: with the marker `slow`, a test of theirs is long."""
 
-UNOPTIMISED = ("property", "bench")
+UNOPTIMISED = ("property", "bench", "errors")
 """The folders whose OpenCL kernels are not optimised."""
 
 OPTIMISED, QUICKLY_BUILT = build.FLAGS, ("-Og", "-fipa-cp", *build.FLAGS[1:])
