@@ -17,7 +17,7 @@ from codegen.expr import Load, loads
 from codegen.loop_ir import Node
 from codegen.program import Assign, Program
 from codegen.scalar import Element
-from codegen.simd import printer_of, reductions, uses
+from codegen.simd import is_apart, printer_of, reductions, uses
 
 Place = Element | Load
 
@@ -34,13 +34,6 @@ def is_ahead(read: Place, written: Place, loop: str) -> bool:
         if along:
             steps.add(apart // along)
     return len(steps) == 1 and steps.pop() > 0
-
-
-def is_apart(read: Place, written: Place) -> bool:
-    """Whether no iteration reads what it writes, as the indices differ by a constant."""
-    if read.array != written.array:
-        return True
-    return any((one - other).number for one, other in zip(read.indices, written.indices, strict=True))
 
 
 def read_ahead(body: Node, program: Program, loop: str) -> tuple[Element, ...]:

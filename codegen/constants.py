@@ -20,10 +20,10 @@ class Constants:
     `exp` are q's coefficients, the lowest first, evaluated in groups of `group`; `ln2` is split in two. Below `lowest`,
     exp is 0, above `highest` infinity; above `flat`, tanh is 1. `tanh` are the two polynomials of its fraction, `above`
     and `below` in `x - x*z*above/below`. `mantissa` bits follow an exponent that is stored with `bias` added. `log` are
-    q's coefficients, and `root` the bits of sqrt(1/2). `inverses` of ln 2 and ln 10, and log10 2, are split in two like
-    `ln2`, the inverses after `head` bits. `erf` are p's and `tail` t's coefficients, for numbers up to `parting` and
-    beyond; erf is 1 above `whole`, and `centre` is for f64. `sinh` and `atan` are p's coefficients, `quarter` is pi/2
-    in two parts.
+    p's (f32) or q's coefficients, and `root` the bits of sqrt(1/2). `ln_2`, the `inverses` of ln 2 and ln 10,
+    and log10 2 are the nearest number and the rest, if that counts. `erf` are p's and `tail` t's coefficients, for
+    numbers up to `parting` and beyond; erf is 1 above `whole`, and `centre` is for f64. `sinh` and `atan` are p's
+    coefficients, `quarter` is pi/2 in two parts.
     """
 
     dtype: DType
@@ -38,7 +38,7 @@ class Constants:
     tanh: tuple[tuple[int, ...], tuple[int, ...]]
     log: tuple[float, ...]
     root: int
-    head: int
+    ln_2: tuple[float, float]
     inverses: tuple[tuple[float, float], tuple[float, float]]
     log10_2: tuple[float, float]
     erf: tuple[float, ...]
@@ -66,6 +66,11 @@ class Constants:
     @property
     def largest(self) -> float:
         return (2 - 2.0**-self.mantissa) * 2.0**self.bias
+
+    @property
+    def tiny(self) -> float:
+        """The least normal number."""
+        return 2.0 ** (1 - self.bias)
 
     @property
     def bits(self) -> str:
@@ -97,11 +102,21 @@ CONSTANTS = (
         exp=(0.5, 0.1666657702559799, 0.04166655466205065, 0.008363173074513711, 0.0013926176119927734),
         group=2,
         tanh=((315, 14), (945, 420, 15)),
-        log=(0.6666668503957586, 0.3998878056602198, 0.2957994939197279),
+        log=(
+            -0.499999884203683,
+            0.33333336951159065,
+            -0.2500158012501572,
+            0.2000125505348213,
+            -0.16608568316300745,
+            0.14195155409558438,
+            -0.1326059211222666,
+            0.12828393352774617,
+            -0.07487415643058891,
+        ),
         root=0x3F3504F3,
-        head=12,
-        inverses=((1.4423828125, 0.00031222838896340733), (0.4342041015625, 9.038034075182765e-05)),
-        log10_2=(0.301025390625, 4.605038981195214e-06),
+        ln_2=(0.6931471824645996, 0.0),
+        inverses=((1.4426950216293335, 1.925963033500011e-08), (0.4342944920063019, -1.0103049952192578e-08)),
+        log10_2=(0.3010300099849701, -1.432098883924482e-08),
         erf=(
             0.12837914420307503,
             -0.3761245597721763,
@@ -123,12 +138,15 @@ CONSTANTS = (
         whole=4.0,
         sinh=(0.16666666646842135, 0.00833333967591706, 0.00019838101968683888, 2.8062802582276946e-06),
         atan=(
-            -0.33333332901484686,
-            0.1999987524978264,
-            -0.14279801095810957,
-            0.11006880681346318,
-            -0.08235505763636282,
-            0.04225685963021552,
+            -0.3333333173306352,
+            0.1999973932983558,
+            -0.14278568748210602,
+            0.11033764115313455,
+            -0.08656880430154522,
+            0.06250169444749563,
+            -0.03587153898204336,
+            0.013507771427020534,
+            -0.0023869973167241127,
         ),
         quarter=(1.5707963705062866, -4.371138828673793e-08),
     ),
@@ -164,9 +182,9 @@ CONSTANTS = (
             0.14616449685043406,
         ),
         root=0x3FE6A09E667F3BCD,
-        head=26,
-        inverses=((1.4426950216293335, 1.9259629911266175e-08), (0.4342944771051407, 4.798111141615973e-09)),
-        log10_2=(0.30102999566395283, 2.8363394551044964e-14),
+        ln_2=(0.6931471805599453, 2.3190468138462996e-17),
+        inverses=((1.4426950408889634, 2.0355273740931033e-17), (0.4342944819032518, 1.098319650216765e-17)),
+        log10_2=(0.3010299956639812, -2.8037281277851704e-18),
         erf=(
             0.1283791670955126,
             -0.3761263890318375,
@@ -214,18 +232,27 @@ CONSTANTS = (
             7.746178593018827e-13,
         ),
         atan=(
-            -0.33333333333333326,
-            0.199999999999916,
-            -0.14285714284106285,
-            0.11111110990139533,
-            -0.09090904370311348,
-            0.07692198451257941,
-            -0.06665052856794013,
-            0.058664967492257074,
-            -0.05157516225552972,
-            0.04283578705573422,
-            -0.02895352123252625,
-            0.011152908092096214,
+            -0.3333333333333333,
+            0.19999999999999554,
+            -0.14285714285648404,
+            0.11111111107234799,
+            -0.09090908969557403,
+            0.07692305354678655,
+            -0.06666636435777692,
+            0.05882074956371294,
+            -0.05261265735709454,
+            0.04752086773576656,
+            -0.04308119655330471,
+            0.03872640214042632,
+            -0.033750132001619734,
+            0.027567942297344675,
+            -0.020238706986393514,
+            0.012756172907694296,
+            -0.006575683344151698,
+            0.0026229778919060888,
+            -0.000751847252697382,
+            0.00013687248531481217,
+            -1.183250541755569e-05,
         ),
         quarter=(1.5707963267948966, 6.123233995736766e-17),
     ),

@@ -68,15 +68,15 @@ def _of_bits(k: Constants) -> str:
 
 def _erf(k: Constants) -> str:
     lines, high = _tail_f32(k) if k.dtype == f32 else _tail_f64(k)
-    whole = f"size > {k.number(k.whole)} ? {k.number(1)} : " * (k.dtype != f32)
+    whole = "value" if k.dtype == f32 else f"size > {k.number(k.whole)} ? {k.number(1)} : value"
     return f"""{WRAPS} static inline {k.c} erf_{k.name}({k.c} x)
 {{
     const {k.bits} sign = bits_of_{k.name}(x) & {k.sign};
     const {k.c} size = of_bits_{k.name}(bits_of_{k.name}(x) ^ sign), z = size * size;
 {lines}
     const {k.c} low = size * ({k.polynomial(k.erf)}) + size;
-    const {k.c} value = size < {k.number(k.parting)} ? low : {high};
-    return of_bits_{k.name}(bits_of_{k.name}({whole}value) | sign);
+    const {k.c} high = {high}, value = size < {k.number(k.parting)} ? low : high;
+    return of_bits_{k.name}(bits_of_{k.name}({whole}) | sign);
 }}"""
 
 
@@ -96,8 +96,10 @@ def _tail_f32(k: Constants) -> tuple[str, str]:
 
 def _tail_f64(k: Constants) -> tuple[str, str]:
     lines = f"""    const {k.c} v = (size - {k.number(k.centre)}) / (size + {k.number(2)});
-    const {k.c} tail = {k.polynomial(k.tail, "v")};"""
-    return lines, f"{k.number(1)} - exp_{k.name}(-z) * tail"
+    const {k.c} tail = {k.polynomial(k.tail, "v")}, power = -z;
+{exponentials.reduced(k, "power", 1)}
+    const {k.c} scale = of_bits_{k.name}(sum << {k.mantissa});"""
+    return lines, f"{k.number(1)} - power_{k.name}(r, scale) * tail"
 
 
 def _sqrt(k: Constants) -> str:

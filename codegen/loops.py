@@ -44,7 +44,7 @@ from codegen.loop_ir import (
 from codegen.macros import EACH_VECTOR, IN_ORDER
 from codegen.masked import JammedLines, JammedLoop, jammed
 from codegen.names import c_name, fresh, function_name
-from codegen.near import Angle, angles, calls_library, chunked
+from codegen.near import Split, calls_library, chunked, split
 from codegen.parallel import Iteration, shared_out
 from codegen.parameters import Parameter, data_parameters, needed, prototype, scratch_parameters
 from codegen.program import Assign, Buffer, Instructions, Program, Threading
@@ -88,8 +88,8 @@ class LoopScope:
     """The intervals of sizes and loop variables."""
     known: frozenset[Int | Test] = frozenset()
     """The facts that follow from the conditions around."""
-    near: bool = False
-    """Whether sin, cos and tan take near numbers here: see `codegen.near`."""
+    near: frozenset[str] | None = None
+    """The functions that take near numbers here; None before a loop around is parted for them: see `codegen.near`."""
     over: Mapping[Element, tuple[str, str]] | None = None
     """In a loop for which this is chosen: the variables of divisors and their reciprocals (see `codegen.division`)."""
     shares: int = 1
@@ -215,9 +215,9 @@ class Writer:
             ahead = read_ahead(loop.body, self.program, loop.variable)
             if ahead:
                 return self._reading_ahead(loop, ahead, inner)
-            far = self._far(loop, scope)
-            if far:
-                return self._near(loop, end, far, scope)
+            parted = self._split(loop, scope)
+            if parted is not None:
+                return self._near(loop, end, parted, scope)
             selected = selection(loop.body, self.program, loop.variable) if loop.step == 1 else None
             if selected is not None:
                 return self._selecting(loop, end, selected, inner)
@@ -231,21 +231,22 @@ class Writer:
         unroll = [cgen.Pragma(f"GCC unroll {loop.mark.unroll}")] if self._may_unroll(loop) else []
         return [*unroll, around(loop, [*self._in_order(loop), *self.write(loop.body, inner)])]
 
-    def _far(self, loop: For, scope: LoopScope) -> tuple[Angle, ...]:
+    def _split(self, loop: For, scope: LoopScope) -> Split | None:
         """What may be far in a loop that is to be printed in vectors."""
-        split = self.tiles and not scope.near and loop.step == 1
-        return angles(loop.body, self.program) if split else ()
+        may_be = self.tiles and scope.near is None and loop.step == 1
+        return split(loop.body, self.program) if may_be else None
 
-    def _near(self, loop: For, end: Int, far: tuple[Angle, ...], scope: LoopScope) -> list[cgen.Generable]:
-        """The loop in chunks: in vectors where sin, cos and tan take near numbers, else one by one."""
+    def _near(self, loop: For, end: Int, found: Split, scope: LoopScope) -> list[cgen.Generable]:
+        """The loop in chunks: with functions of near numbers, or of all."""
 
-        def vectors(part: For, taken: frozenset[str]) -> list[cgen.Generable]:
-            return self._loop(part, replace(scope, near=True, taken=taken))
+        def near(part: For, taken: frozenset[str]) -> list[cgen.Generable]:
+            return self._loop(part, replace(scope, near=found.functions, taken=taken))
 
-        def scalars(part: For, taken: frozenset[str]) -> list[cgen.Generable]:
-            return self._loop(replace(part, mark=NO_MARK), replace(scope, taken=taken))
+        def far(part: For, taken: frozenset[str]) -> list[cgen.Generable]:
+            mark = part.mark if found.in_lanes else NO_MARK
+            return self._loop(replace(part, mark=mark), replace(scope, near=frozenset(), taken=taken))
 
-        return [chunked(loop, end, far, scope.taken | {loop.variable}, vectors, scalars)]
+        return [chunked(loop, end, found, scope.taken | {loop.variable}, near, far)]
 
     def _may_unroll(self, loop: For) -> bool:
         """Whether the compiler is asked to unroll the loop."""
@@ -309,7 +310,7 @@ class Writer:
 
     def _marked(self, loop: For, scope: LoopScope, body: list[cgen.Generable]) -> list[cgen.Generable]:
         """A loop with this body that the compiler shall vectorise, from where whole vectors begin."""
-        if calls_library(loop.body, self.program, scope.near):
+        if calls_library(loop.body, self.program, scope.near or frozenset()):
             return [around(loop, body)]
         printer = StatementPrinter(self._buffers, self._sizes)
         found = cut(loop, self.program, printer, scope.taken) if self.tiles else None
@@ -453,7 +454,9 @@ class Writer:
         statement = self.program.statements[run.statement]
         if isinstance(statement.body, Instructions):
             return instructed(statement.iterators, run.values, statement.body, scope.taken, self.bounds)
-        printer = StatementPrinter(self._buffers, self._values(run), scope.held, scope.near, scope.over or {})
+        printer = StatementPrinter(
+            self._buffers, self._values(run), scope.held, scope.near or frozenset(), scope.over or {}
+        )
         asserted = checks(statement.body, self.program, printer) if self.bounds else []
         if run.statement in scope.instead:
             return [*asserted, *scope.instead[run.statement](printer, statement.body)]

@@ -30,7 +30,7 @@ from codegen.names import c_name, fresh
 from codegen.program import Assign, Program
 from codegen.ranges import Ranges
 from codegen.scalar import Element, StatementPrinter, literal
-from codegen.simd import Use, printer_of
+from codegen.simd import Use, is_apart, printer_of
 from codegen.style import Line
 from microkernels.dtypes import i32
 
@@ -159,8 +159,7 @@ def _accesses(instances: tuple[Masked, ...], program: Program) -> list[tuple[Ele
 
 def _may_meet(every: tuple[Element, ...], written: tuple[Element, ...]) -> bool:
     """Whether two different elements, one of which is written, may be the same in a lane."""
-    pairs = [pair for pair in combinations(every, 2) if pair[0].array == pair[1].array]
-    return any(not _are_apart(*pair) for pair in pairs if not set(written).isdisjoint(pair))
+    return any(not is_apart(*pair) for pair in combinations(every, 2) if not set(written).isdisjoint(pair))
 
 
 def _is_dense(element: Element, variable: str) -> bool:
@@ -168,10 +167,6 @@ def _is_dense(element: Element, variable: str) -> bool:
     outer, along = element.indices[:-1], element.indices[-1:]
     inside = all(variable not in index.names or index.coefficient(variable) == 1 for index in along)
     return inside and all(variable not in index.names for index in outer)
-
-
-def _are_apart(one: Element, other: Element) -> bool:
-    return any((a - b).number for a, b in zip(one.indices, other.indices, strict=True))
 
 
 def _is_inside(element: Element, program: Program, known: Ranges) -> bool:

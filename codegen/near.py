@@ -1,4 +1,4 @@
-"""Which of a loop's iterations take sin, cos or tan of far numbers: those of near ones run in vectors.
+"""Which of a loop's iterations take functions of near numbers: these take less time.
 
                                               for (i_first…)  // a chunk at a time
                                                 for (i…) far |= far_f32(x[i]);
@@ -6,6 +6,9 @@ for (i…)  // vectorize                          if (far)
   y[i] = sin(x[i]);                    ->         for (i…) y[i] = sin_f32(x[i]);  // C's
                                                 else
                                                   for (i…) y[i] = near_sin_f32(x[i]);  // in vectors
+
+sin, cos and tan run in vectors if all their arguments are near. Logarithms always do, and take half the time if all are
+of positive normal numbers.
 """
 
 from __future__ import annotations
@@ -15,8 +18,21 @@ from dataclasses import dataclass, replace
 
 import cgen
 
-from codegen import powers, style
-from codegen.expr import PERIODIC, Cast, Expr, FunctionCall, Load, loads, map_loads, walk
+from codegen import logarithms, powers, style
+from codegen.expr import (
+    CHOOSING,
+    FUNCTIONS,
+    PERIODIC,
+    Binary,
+    Cast,
+    Expr,
+    FunctionCall,
+    Load,
+    Ternary,
+    loads,
+    map_loads,
+    walk,
+)
 from codegen.integer import Int, Linear, minimum, replaced
 from codegen.loop_ir import For, Node
 from codegen.macros import EACH_VECTOR
@@ -32,8 +48,12 @@ CHUNK = 1024
 """The iterations whose arguments are looked at together: they stay in L1."""
 
 
+FAR = {PERIODIC: "far", frozenset(logarithms.NAMES): "abnormal"}
+"""The functions with a form for near numbers, which a loop uses of one group, and the test for far numbers."""
+
+
 @dataclass(frozen=True)
-class Angle:
+class Argument:
     """C text of what a function takes, its type, and the names in the text."""
 
     text: str
@@ -41,13 +61,33 @@ class Angle:
     names: frozenset[str]
 
 
-def angles(body: Node, program: Program) -> tuple[Angle, ...]:
-    """What sin, cos and tan take in an iteration of a loop, known before it runs; none if some of it is not known then.
+@dataclass(frozen=True)
+class Split:
+    """Functions that have a form for near numbers, and what they take in an iteration."""
 
-    It is unknown in a loop inside or below a condition, and if it depends on elements that the iteration writes before.
-    Scalars that only the iteration has are replaced by the expressions that they are assigned.
+    functions: frozenset[str]
+    arguments: tuple[Argument, ...]
+
+    @property
+    def in_lanes(self) -> bool:
+        """Whether iterations with far numbers have lanes, too."""
+        return PERIODIC.isdisjoint(self.functions)
+
+
+def split(body: Node, program: Program) -> Split | None:
+    """The functions for which a loop's iterations are told apart, and their arguments; None if that can't be or pay.
+
+    An argument is known before an iteration, unless it belongs to a loop inside, is below a condition, or depends on
+    elements that the iteration writes before. Scalars that only the iteration has are replaced by their values.
     """
-    found: list[Angle] = []
+    called = _called(body, program)
+    functions = next((functions for functions in FAR if called & functions), frozenset[str]())
+    found = _arguments(body, program, functions) if functions else ()
+    return Split(functions, found) if found else None
+
+
+def _arguments(body: Node, program: Program, functions: frozenset[str]) -> tuple[Argument, ...]:
+    found: list[Argument] = []
     own, written = declared(body), set[str]()
     known: dict[Load, Expr] = {}
     for use in uses(body):
@@ -57,12 +97,13 @@ def angles(body: Node, program: Program) -> tuple[Angle, ...]:
         printer = printer_of(use, program)
         assign = placed_assign(use, assign, program)
         expr = map_loads(assign.expr, lambda load: known.get(load, load))
-        taken = list(_taken(expr, printer))
+        taken = list(_taken(expr, printer, functions))
         depends = any(load.array in written for arg, _ in taken for load in loads(arg))
         apart = use.nested or use.conditional or program.statements[use.statement].where is not None
-        if taken and (apart or depends):
+        costly = PERIODIC.isdisjoint(functions) and (_chooses(expr) or any(_is_costly(arg) for arg, _ in taken))
+        if taken and (apart or depends or costly):
             return ()
-        found += (Angle(printer.value(arg, dtype), dtype, printer.names_of(arg)) for arg, dtype in taken)
+        found += (Argument(printer.value(arg, dtype), dtype, printer.names_of(arg)) for arg, dtype in taken)
         written.add(assign.target.array)
         if assign.op == "=" and assign.target.array in own and not apart:
             known[assign.target] = Cast(printer.buffers[assign.target.array].dtype, expr)
@@ -71,19 +112,37 @@ def angles(body: Node, program: Program) -> tuple[Angle, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def calls_library(body: Node, program: Program, near: bool) -> bool:
-    """Whether iterations call C's functions, for which compilers have no vectors; if `near`, not sin, cos and tan."""
+def _is_costly(arg: Expr) -> bool:
+    """Whether an argument takes as long as the form for near numbers saves."""
+    costly = FUNCTIONS.keys() - CHOOSING
+    return any(
+        (isinstance(node, FunctionCall) and node.function in costly) or (isinstance(node, Binary) and node.op == "/")
+        for node in walk(arg)
+    )
+
+
+def _chooses(expr: Expr) -> bool:
+    """Whether a value is chosen: the argument of a function may only be far where the other is."""
+    return any(isinstance(node, Ternary) for node in walk(expr))
+
+
+def calls_library(body: Node, program: Program, near: frozenset[str]) -> bool:
+    """Whether iterations call C's functions, of which compilers have no vectors; of `near` functions they have."""
     by_library = {"pow"} if powers.functions(program.isa) is powers.OF_LIBRARY else frozenset[str]()
-    scalar = by_library if near else by_library | PERIODIC
+    return bool(_called(body, program) & (by_library | PERIODIC - near))
+
+
+def _called(body: Node, program: Program) -> frozenset[str]:
+    """The functions that iterations call."""
     assigns = [program.statements[use.statement].body for use in uses(body)]
-    exprs = [walk(assign.expr) for assign in assigns if isinstance(assign, Assign)]
-    return any(isinstance(node, FunctionCall) and node.function in scalar for expr in exprs for node in expr)
+    nodes = (node for assign in assigns if isinstance(assign, Assign) for node in walk(assign.expr))
+    return frozenset(node.function for node in nodes if isinstance(node, FunctionCall))
 
 
-def _taken(expr: Expr, printer: StatementPrinter) -> Iterator[tuple[Expr, DType]]:
-    """The arguments of sin, cos and tan, and the types in which they are computed."""
+def _taken(expr: Expr, printer: StatementPrinter, functions: frozenset[str]) -> Iterator[tuple[Expr, DType]]:
+    """The arguments of functions, and the types in which they are computed."""
     for node in walk(expr):
-        if isinstance(node, FunctionCall) and node.function in PERIODIC:
+        if isinstance(node, FunctionCall) and node.function in functions:
             own = printer.type_of(node)
             yield node.args[0], f64 if isinstance(own, Weak) else f32 if own.is_stored else own
 
@@ -92,16 +151,17 @@ Printed = Callable[[For, frozenset[str]], list[cgen.Generable]]
 """The C of a loop, where some more names are in use."""
 
 
-def chunked(
-    loop: For, end: Int, found: tuple[Angle, ...], taken: frozenset[str], near: Printed, far: Printed
-) -> cgen.Generable:
+def chunked(loop: For, end: Int, found: Split, taken: frozenset[str], near: Printed, far: Printed) -> cgen.Generable:
     """The loop in chunks, each `near` or `far` as a whole."""
     names = all_fresh((f"{loop.variable}_first", f"{loop.variable}_past", "is_far"), taken)
     first, past, is_far = names
     taken |= frozenset(names)
     part = replace(For.counted(loop.variable, Linear.name(past), loop.body, Linear.name(first)), mark=loop.mark)
     until = minimum(end, Linear.name(first) + CHUNK)
-    tests: list[cgen.Generable] = [Line(f"{is_far} |= far_{one.dtype.name}({one.text});", one.names) for one in found]
+    test = FAR[found.functions]
+    tests: list[cgen.Generable] = [
+        Line(f"{is_far} |= {test}_{one.dtype.name}({one.text});", one.names) for one in found.arguments
+    ]
     body = [
         Line(f"const int64_t {past} = {until};", until.names),
         Line(f"int {is_far} = 0;"),

@@ -24,7 +24,6 @@ import numpy as np
 
 from codegen.arithmetic import OPERATIONS, least, update
 from codegen.expr import (
-    PERIODIC,
     Binary,
     Cast,
     Const,
@@ -81,8 +80,8 @@ class StatementPrinter:
     buffers: Mapping[str, Buffer]
     values: Mapping[str, Int]
     held: Mapping[Element, str] = field(default_factory=dict)
-    near: bool = False
-    """Whether sin, cos and tan take near numbers: see `codegen.near`."""
+    near: frozenset[str] = frozenset()
+    """The functions that take near numbers: see `codegen.near`."""
     over: Mapping[Element, tuple[str, str]] = field(default_factory=dict)
     """The variables that hold divisors and their reciprocals: see `codegen.division`."""
 
@@ -265,7 +264,7 @@ class StatementPrinter:
 
     def _function(self, function: str, dtype: DType) -> str:
         """The C function that a call stands for here."""
-        return f"{'near_' * (self.near and function in PERIODIC)}{function_name(function, dtype)}"
+        return f"{'near_' * (function in self.near)}{function_name(function, dtype)}"
 
     def test(self, test: Truth) -> str:
         """The text of a test, in parentheses unless it is a call."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from codegen.arithmetic import least, most, update
-from codegen.expr import Binary, loads, placed
+from codegen.expr import Binary, Load, loads, placed
 from codegen.expr import Node as ExprNode
 from codegen.expr import walk as expressions
 from codegen.integer import Int
@@ -95,11 +95,13 @@ def reductions(body: Node, program: Program, variable: str) -> tuple[LaneReducti
 
     It must if it contains a statement that is a text, or an element shared by all iterations that is not written by
     reductions of one kind, directly in the loop, and accessed nowhere else in it. Elements differ if their indices do:
-    a mark `vectorize` requires a proof that iterations depend on each other only through reductions.
+    a mark `vectorize` requires a proof that iterations depend on each other only through reductions, and that none
+    accesses what all of them reduce into. That says nothing of a reduction that runs under a condition: it may run in
+    one iteration alone, into an element of that iteration's.
     """
     every, own = list(uses(body)), declared(body)
     assigns = [program.statements[use.statement].body for use in every]
-    found, elements = [], []
+    found, elements, at_times = [], [], []
     for use, assign in zip(every, assigns, strict=True):
         if not isinstance(assign, Assign):
             return None
@@ -113,10 +115,19 @@ def reductions(body: Node, program: Program, variable: str) -> tuple[LaneReducti
             return None
         place, names = printer.element(target), printer.element_names(target)
         found.append(LaneReduction(use.statement, assign.op, target, place, dtype, names))
+        at_times += [target] * use.conditional
     ops = [(reduction.element, reduction.op) for reduction in found]
     shared = any(elements.count(element) > ops.count((element, op)) for element, op in ops)
+    met = any(other != one and not is_apart(other, one) for one in at_times for other in elements)
     repeated = len({reduction.statement for reduction in found}) < len(found)
-    return None if shared or repeated else tuple(found)
+    return None if shared or met or repeated else tuple(found)
+
+
+def is_apart(one: Element | Load, other: Element | Load) -> bool:
+    """Whether two elements are never the same in one iteration, as their arrays differ, or indices by a constant."""
+    if one.array != other.array:
+        return True
+    return any((a - b).number for a, b in zip(one.indices, other.indices, strict=True))
 
 
 def declared(body: Node) -> frozenset[str]:

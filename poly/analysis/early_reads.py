@@ -8,8 +8,9 @@ for i:                               for i:  # vectorize
 
 from __future__ import annotations
 
-from codegen.ahead import is_ahead, is_apart
+from codegen.ahead import is_ahead
 from codegen.expr import Load
+from codegen.simd import is_apart
 from poly.analysis.dependences import Dependence
 from poly.ir.coordinates import linear
 from poly.ir.nest import Nest, Statement

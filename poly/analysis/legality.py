@@ -15,7 +15,7 @@ import islpy as isl
 from poly.analysis.dependences import Dependence, dependences
 from poly.analysis.early_reads import reads_first
 from poly.analysis.scans import scanned_in
-from poly.analysis.selections import selected_in
+from poly.analysis.selections import selected_in, varies
 from poly.ir.budget import QUESTION, limited
 from poly.ir.instances import Instances
 from poly.ir.nest import Nest
@@ -105,20 +105,23 @@ def lane_conflict(nest: Nest, tree: Node, loop: str) -> Dependence | None:
     """The first dependence that keeps the loop from running in vector lanes, restricted to the carried pairs.
 
     A reduction into one element doesn't, if the nest allows reassociation: each lane has a partial result. But if only
-    some of the iterations of an innermost loop share an element, two lanes would update it at once. A selection, such
+    some of the iterations of an innermost loop share an element, two lanes would update it at once, and nothing else in
+    the loop may access it, which other iterations do not forbid where there is only one. A selection, such
     as that of the least key's index, doesn't either: lanes find the iteration whose results last, and it runs alone.
     A scan, whose iterations use the partial results of a reduction, runs a vector at a time. What later iterations
     write may be read first. Loops inside that are written out don't count as loops.
     """
     known = dependences(nest)
     chosen, scanned = selected_in(nest, tree, loop), scanned_in(nest, tree, loop)
-    ordered = (d for d in known.binding if not (chosen.covers(d) or scanned.covers(d)))
+    ordered = [d for d in known.binding if not (chosen.covers(d) or scanned.covers(d))]
     found = paths(tree)
     every = (_carried((d,), found, loop) for d in ordered)
     carried = next((d for d in every if d is not None and not reads_first(nest, tree, loop, d)), None)
     inner = (other for band in bands(tree) if band.name == loop for other in bands(band.body))
     innermost = all(is_written_out(nest, tree, other) for other in inner)
-    return _colliding(nest, known.races, tree, loop) if carried is None and innermost else carried
+    if carried is not None or not innermost:
+        return carried
+    return _colliding(nest, known.races, tree, loop) or _meeting(nest, ordered, tree, loop)
 
 
 def is_written_out(nest: Nest, tree: Node, band: Band) -> bool:
@@ -219,6 +222,28 @@ def _colliding(nest: Nest, races: Iterable[Dependence], tree: Node, loop: str) -
         if every is None or not every.is_subset(shared):
             return replace(race, relation=shared)
     return None
+
+
+def _meeting(nest: Nest, ordered: Iterable[Dependence], tree: Node, loop: str) -> Dependence | None:
+    """The first access, in one iteration, of an element that the loop's iterations reduce into together."""
+    found = paths(tree)
+    within = [nest.statement(name) for name, path in found.items() if any(_is_loop(node, loop) for node in path)]
+    shared = {(s.name, s.target.array) for s in within if s.op != "=" and not varies(s, found[s.name], loop)}
+    for dependence in ordered:
+        if shared.isdisjoint((end, dependence.array) for end in (dependence.source, dependence.sink)):
+            continue
+        together = _in_one_run(dependence.relation, found[dependence.source], found[dependence.sink], loop)
+        if together is None:
+            continue
+        pairs, (first, second) = together
+        met = pairs.intersect(first.eq_map(second))
+        if not met.is_empty():
+            return replace(dependence, relation=met)
+    return None
+
+
+def _is_loop(node: Position | Band, loop: str) -> bool:
+    return isinstance(node, Band) and node.name == loop
 
 
 def _iteration_pairs(nest: Nest, ends: tuple[str, str], found: Mapping[str, Path], loop: str) -> isl.Map | None:

@@ -47,6 +47,9 @@ def lines(draw: st.DrawFn) -> list[str]:
         op = draw(st.sampled_from(["=", "+=", "="]))
         value = f"x[{draw(indices())}] + {draw(st.sampled_from(['i % 3', 'y[i, j]', f'z[{draw(indices())}, j]', '2']))}"
         made.append(f"{'    ' * (3 if test else 2)}{target[0]}[{target[1]}, {target[2]}] {op} {value}")
+    if draw(st.integers(0, 2)) == 0:  # partial sums, which every iteration of one of the loops looks at
+        made.insert(1, "    s: f64 = 0.0")
+        made += [f"        s += x[{draw(indices())}]", f"        y[{draw(st.sampled_from(['i, j', 'j, i']))}] = s"]
     return made
 
 
@@ -69,13 +72,31 @@ def data(size: int) -> list[np.ndarray]:
     return [rng.integers(-4, 5, shape).astype(np.float64) for shape in ((extent,), (extent, extent), (extent, extent))]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=18, deadline=None)
 @given(lines(), st.sampled_from([1, 2, 3, 7, 12]), st.booleans(), st.sampled_from(["c", "c:portable"]))
 def test_quotients_and_remainders_are_those_of_python(body: list[str], size: int, known: bool, target: str) -> None:
     made = accepted(body)
     kernel = poly.compile(made, target=target, records=False, **({"N": size} if known else {}))
     arrays, expected = data(size), data(size)
     kernel(*arrays)
+    reference(made, tuple(expected))
+    for got, wanted in zip(arrays, expected, strict=True):
+        np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["s: f64 = -1.0", "for j in range(4, -1, -1):", "    s -= z[(i + 1) % N, j]", "    y[j, i] = s"],
+        ["for j in range(i + 1):", "    x[0] += z[i, j]", "    y[i, 0] += x[i]"],
+    ],
+)
+@pytest.mark.parametrize("known", [False, True])
+def test_lanes_see_what_their_own_iteration_has_added(lines: list[str], known: bool) -> None:
+    """The sum is of a single iteration's: the last one of its loop, or the only one."""
+    made = nest(["for i in range(N):", *("    " + line for line in lines)])
+    arrays, expected = data(13), data(13)
+    poly.compile(made, records=False, **({"N": 13} if known else {}))(*arrays)
     reference(made, tuple(expected))
     for got, wanted in zip(arrays, expected, strict=True):
         np.testing.assert_array_equal(got, wanted)

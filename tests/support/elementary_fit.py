@@ -20,10 +20,20 @@ def exp_quotient(r: Decimal) -> Decimal:
     return (r.exp() - 1 - r) / r**2 if abs(r) > Decimal("1e-15") else Decimal("0.5")
 
 
+def chebyshev(count: int, low: Decimal, high: Decimal) -> list[Decimal]:
+    """The Chebyshev points of a range."""
+    centre, radius = (low + high) / 2, (high - low) / 2
+    return [centre + radius * Decimal(cos(pi * (2 * k + 1) / (2 * count))) for k in range(count)]
+
+
 def interpolated(function: Callable[[Decimal], Decimal], terms: int, low: Decimal, high: Decimal) -> list[Decimal]:
     """Coefficients, lowest first, of the polynomial that interpolates a function at the Chebyshev points of a range."""
-    centre, radius = (low + high) / 2, (high - low) / 2
-    points = [centre + radius * Decimal(cos(pi * (2 * k + 1) / (2 * terms))) for k in range(terms)]
+    return through(function, chebyshev(terms, low, high))
+
+
+def through(function: Callable[[Decimal], Decimal], points: Sequence[Decimal]) -> list[Decimal]:
+    """Coefficients, lowest first, of the polynomial that has a function's values at some points."""
+    terms = len(points)
     differences = [function(x) for x in points]
     for order in range(1, terms):
         for k in range(terms - 1, order - 1, -1):
@@ -47,13 +57,6 @@ def ln2_parts(mantissa: int, exponent_bits: int) -> tuple[float, float]:
     return float(high), float(LN2 - high)
 
 
-def parts(number: Decimal, bits: int) -> tuple[float, float]:
-    """A number below 2 in two parts: its first bits, and the rest."""
-    unit = Decimal(2) ** (bits - (1 if number >= 1 else 0) + (1 if number < Decimal("0.5") else 0))
-    high = Decimal(int(number * unit)) / unit
-    return float(high), float(number - high)
-
-
 def halves(number: Decimal, kind: str) -> tuple[float, float]:
     """A number in two parts: the nearest of a type, and the rest."""
     high = float(np.dtype(kind).type(float(number)))
@@ -73,6 +76,28 @@ def log_quotient(z: Decimal) -> Decimal:
 
 def log_coefficients(terms: int) -> tuple[float, ...]:
     return tuple(map(float, interpolated(log_quotient, terms, *LOG_RANGE)))
+
+
+def log1p_quotient(f: Decimal) -> Decimal:
+    """(ln(1 + f) - f)/f^2."""
+    return ((1 + f).ln() - f) / f**2 if abs(f) > Decimal("1e-15") else -Decimal(1) / 2
+
+
+ROOTS_OF_2 = (1 / SQRT2 - 1, SQRT2 - 1)
+"""f for 1 + f from sqrt(1/2) to sqrt(2)."""
+
+
+def log1p_coefficients(terms: int) -> tuple[float, ...]:
+    """Errors are multiplied by f: the Chebyshev points for one term more are used but for that next to 0."""
+    points = sorted(chebyshev(terms + 1, *ROOTS_OF_2), key=abs)[1:]
+    return tuple(map(float, through(log1p_quotient, points)))
+
+
+def log1p_error(coefficients: Sequence[float]) -> float:
+    """The greatest error of f + f^2 p(f) as ln(1 + f), relative to it."""
+    low, high = ROOTS_OF_2
+    points = [low + (high - low) * step / 400 for step in range(401)]
+    return float(max(abs((f + f * f * value(coefficients, f)) / (1 + f).ln() - 1) for f in points))
 
 
 def log_error(coefficients: Sequence[float]) -> float:
@@ -205,12 +230,12 @@ def atan_quotient(z: Decimal) -> Decimal:
 
 
 def atan_coefficients(terms: int) -> tuple[float, ...]:
-    return tuple(map(float, interpolated(atan_quotient, terms, Decimal(0), Decimal("0.25"))))
+    return tuple(map(float, interpolated(atan_quotient, terms, Decimal(0), Decimal(1))))
 
 
 def atan_error(coefficients: Sequence[float]) -> float:
-    """The greatest error of t + t*z*p(z) as atan(t), relative to t, up to 1/2."""
-    points = [Decimal(step) / 400 for step in range(1, 101)]
+    """The greatest error of t + t*z*p(z) as atan(t), relative to t, up to 1."""
+    points = [Decimal(step) / 100 for step in range(1, 101)]
     return float(max(abs(value(coefficients, z) - atan_quotient(z)) * z for z in points))
 
 
@@ -279,7 +304,8 @@ def series(x: Decimal, first: int) -> Decimal:
     return total
 
 
-QUARTER_RANGE = (Decimal(0), (PI / 4) ** 2)
+QUARTER, HALF = (PI / 4) ** 2, (PI / 2) ** 2
+"""The greatest r^2 of what is left after multiples of pi/2, and of pi."""
 
 
 def sine_quotient(z: Decimal) -> Decimal:
@@ -293,12 +319,26 @@ def cosine_quotient(z: Decimal) -> Decimal:
 
 
 def periodic_coefficients(quotient: Callable[[Decimal], Decimal], terms: int) -> tuple[float, ...]:
-    return tuple(map(float, interpolated(quotient, terms, *QUARTER_RANGE)))
+    return tuple(map(float, interpolated(quotient, terms, Decimal(0), QUARTER)))
+
+
+def wide_sine_coefficients(terms: int) -> tuple[float, ...]:
+    """-1/6 as a float, and coefficients of the rest, which is that of the rounding alone for small z."""
+    first = Decimal(-1 / 6)
+    others = interpolated(lambda z: (sine_quotient(z) - first) / z, terms - 1, Decimal("0.5"), HALF)
+    return tuple(map(float, (first, *others)))
+
+
+def wide_sine_error(coefficients: Sequence[float]) -> float:
+    """The greatest error of r + r z s(z), z = r^2, relative to sin(r), for r up to pi/2."""
+    points = [HALF * step / 200 for step in range(1, 201)]
+    wrong = ((value(coefficients, z) - sine_quotient(z)) * z / (1 + z * sine_quotient(z)) for z in points)
+    return float(max(map(abs, wrong)))
 
 
 def periodic_error(coefficients: Sequence[float], quotient: Callable[[Decimal], Decimal], power: int) -> float:
     """The greatest error of the polynomial times z^power, relative as sin(r)/r and cos(r) are about 1."""
-    points = [QUARTER_RANGE[1] * step / 200 for step in range(1, 201)]
+    points = [QUARTER * step / 200 for step in range(1, 201)]
     return float(max(abs(value(coefficients, z) - quotient(z)) * z**power for z in points))
 
 

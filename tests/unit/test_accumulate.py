@@ -170,6 +170,18 @@ def test_the_local_takes_no_memory() -> None:
     assert poly.compile(known, schedule=made, target="c:portable", threads=1).workspace_bytes == 0
 
 
+@poly.nest
+def longer(A: f64[N, N], y: f64[N, N]):
+    for i in range(N):
+        w: f64[N + 2]
+        for j in range(N, N + 2):
+            w[j] = 0.5  # noqa: F821
+        for j in range(N):
+            w[j] = A[i, j] + 1.0  # noqa: F821
+        for j in range(N):
+            y[i, j] = w[j]  # noqa: F821
+
+
 @pytest.mark.parametrize(
     ("nest", "arguments", "message"),
     [
@@ -181,6 +193,7 @@ def test_the_local_takes_no_memory() -> None:
         (one_for_all, ("w", "x"), "no statement copies an element of x to w, or computes one from it"),
         (copied_in_time, ("w", "x"), "what S1 reads as x[j] passes through more than 4 copies"),
         (all_copies, ("w", "x"), "all statements are copies between the two"),
+        (longer, ("w", "y"), "S0 would access y[i, j], which may be outside of y"),
         (narrower, ("w", "x"), "accumulate(w, x): w is f64, x is f32."),
         (looked_up, ("w", "x"), "accumulate(w, x): looked_up looks up indices."),
         (lower, ("B", "L"), "accumulate: lower has no local B. Locals: w."),

@@ -119,6 +119,11 @@ class Accumulate:
         kept = {s.name: s for s in made.statements}
         if not kept:
             return "all statements are copies between the two"
+        there = nest.array(self.array).elements(nest.sizes)
+        for statement, load in ((s, load) for s in made.statements for load in (s.target, *s.reads)):
+            touched = statement.relation(load).range().intersect_params(nest.context)
+            if load.array == self.array and not touched.is_subset(there):
+                return f"{statement.name} would access {load}, which may be outside of {self.array}"
         gone = tuple(s.name for s in nest.statements if s.name not in kept)
         before, after = ValueFlow(nest, gone), ValueFlow(replace(made, tree=without(nest.tree, frozenset(gone))))
         for old in (s for s in nest.statements if s.name in kept):
