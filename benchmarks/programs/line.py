@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from benchmarks.problems.program import Program
 from benchmarks.report import ResultLine
 from benchmarks.runner import ContenderTiming
-from poly.timing.summary import paired_ratio
 
 BASELINE = "gcc"
 """The peer to which every program is compared, beside the best one."""
@@ -57,7 +56,7 @@ class ProgramLine:
     def baseline_ratio(self) -> float | None:
         """The speed relative to gcc, if its result is right."""
         mine, peer = self.timing, self.line.result.timing(BASELINE)
-        return paired_ratio(peer.samples, mine.samples).median if mine and peer and peer.right else None
+        return self.line.result.ratio_to(peer, mine).median if mine and peer and peer.right else None
 
     @property
     def megabytes(self) -> float | None:

@@ -304,7 +304,8 @@ def series(x: Decimal, first: int) -> Decimal:
     return total
 
 
-QUARTER_RANGE = (Decimal(0), (PI / 4) ** 2)
+QUARTER, HALF = (PI / 4) ** 2, (PI / 2) ** 2
+"""The greatest r^2 of what is left after multiples of pi/2, and of pi."""
 
 
 def sine_quotient(z: Decimal) -> Decimal:
@@ -318,12 +319,26 @@ def cosine_quotient(z: Decimal) -> Decimal:
 
 
 def periodic_coefficients(quotient: Callable[[Decimal], Decimal], terms: int) -> tuple[float, ...]:
-    return tuple(map(float, interpolated(quotient, terms, *QUARTER_RANGE)))
+    return tuple(map(float, interpolated(quotient, terms, Decimal(0), QUARTER)))
+
+
+def wide_sine_coefficients(terms: int) -> tuple[float, ...]:
+    """-1/6 as a float, and coefficients of the rest, which is that of the rounding alone for small z."""
+    first = Decimal(-1 / 6)
+    others = interpolated(lambda z: (sine_quotient(z) - first) / z, terms - 1, Decimal("0.5"), HALF)
+    return tuple(map(float, (first, *others)))
+
+
+def wide_sine_error(coefficients: Sequence[float]) -> float:
+    """The greatest error of r + r z s(z), z = r^2, relative to sin(r), for r up to pi/2."""
+    points = [HALF * step / 200 for step in range(1, 201)]
+    wrong = ((value(coefficients, z) - sine_quotient(z)) * z / (1 + z * sine_quotient(z)) for z in points)
+    return float(max(map(abs, wrong)))
 
 
 def periodic_error(coefficients: Sequence[float], quotient: Callable[[Decimal], Decimal], power: int) -> float:
     """The greatest error of the polynomial times z^power, relative as sin(r)/r and cos(r) are about 1."""
-    points = [QUARTER_RANGE[1] * step / 200 for step in range(1, 201)]
+    points = [QUARTER * step / 200 for step in range(1, 201)]
     return float(max(abs(value(coefficients, z) - quotient(z)) * z**power for z in points))
 
 
