@@ -16,6 +16,7 @@ from loop_nests import (
     forward,
     heat_3d,
     jacobi_2d,
+    mirrored,
     normalised,
     seidel_1d,
     seidel_2d,
@@ -128,6 +129,10 @@ def test_the_order_of_a_sum_is_kept_where_that_is_asked(nest: poly.Function) -> 
         (forward, ".vectorize('j')"),
         (softmax, ".vectorize('j').vectorize('j_2').vectorize('j_3')"),
         (transpose, ".tile(i=8, j=8).interchange('i', 'j').vectorize('i')"),
+        (
+            mirrored,
+            ".distribute('i', last='S1').tile(i_2=8, j_2=8).interchange('i_2', 'j_2').vectorize('i_2').vectorize('j')",
+        ),
         (column_sums, ".distribute('j').interchange('j_2', 'i').vectorize('j').vectorize('j_2')"),
         (chain, ".fuse('S0', 'S1', at='j').vectorize('j')"),
         (backwards, ".reverse('j').vectorize('j')"),
