@@ -130,7 +130,7 @@ def _has_openmp(program: Program, threading: Threading) -> bool:
 def used_helpers(code: str, isa: ISA = PORTABLE) -> str:
     """The helper functions that the code calls, each after those that it calls itself."""
     known = {**HELPERS, **arithmetic.functions(), **elementary.functions(isa)}
-    text = lanes.helpers(code)
+    text = lanes.helpers(code, isa.vector_bytes)
     for name, helper in reversed(known.items()):
         called = f"{name}(" in code or f"{name}(" in text  # searching for words takes longer
         if called and re.search(rf"\b{name}\(", code + text):

@@ -25,7 +25,7 @@ from codegen.macros import EACH_LANE, SHUFFLE
 from codegen.names import c_name, fresh
 from codegen.program import Assign, Program
 from codegen.scalar import Element, StatementPrinter
-from codegen.simd import OFFSETS, LaneReduction, neutral
+from codegen.simd import LaneReduction, neutral
 from codegen.style import Line
 from microkernels.ctext import INLINE
 from microkernels.dtypes import DTYPES, DType, i32
@@ -299,10 +299,15 @@ def counted(kind: str, name: str, count: int, body: list[cgen.Generable]) -> cge
 VECTOR = re.compile(r"\b(\w+?)_((?:f|i|u)\d+)x(\d+)\(")
 
 
-def helpers(code: str, opencl: bool = False) -> str:
-    """The vector types, and the functions on them, that `code` uses, in C or in OpenCL C."""
+def helpers(code: str, register: int | None) -> str:
+    """The vector types, and the functions on them, that `code` uses.
+
+    They are in C for registers of so many bytes, or without in OpenCL C.
+    """
+    opencl = register is None
     uses = sorted({(dtype, int(lanes), name) for name, dtype, lanes in VECTOR.findall(code)})
-    masks = [(OFFSETS[DTYPES[dtype]].name, lanes) for dtype, lanes, name in uses if name.endswith(SHUFFLES)]
+    moved = () if opencl else SHUFFLES
+    masks = [(_places(DTYPES[dtype]).name, lanes) for dtype, lanes, name in uses if name.endswith(moved)]
     known = dict.fromkeys([*((dtype, lanes) for dtype, lanes, _ in uses), *masks])
     texts = [_types(DTYPES[dtype], lanes, opencl) for dtype, lanes in known]
     for dtype, lanes, name in uses:
@@ -310,12 +315,14 @@ def helpers(code: str, opencl: bool = False) -> str:
         if not of:
             texts.append(_fill(operation, DTYPES[dtype], lanes, opencl))
         else:
-            make = {"vectors": _of_vectors, "lanes": _of_lanes, "scan": _scan, "shift": _shift}[of]
+            fits = register is not None and lanes * DTYPES[dtype].size <= register
+            folded = _shuffled if fits else _halved
+            make = {"vectors": _of_vectors, "lanes": folded, "scan": _scan, "shift": _shift}[of]
             texts.append(make(operation, DTYPES[dtype], lanes))
     return "\n".join(texts)
 
 
-SHUFFLES = ("_scan", "_shift")
+SHUFFLES = ("_lanes", "_scan", "_shift")
 """The endings of functions that move lanes."""
 
 OPENCL_VECTORS = {"u8": "uchar", "i8": "char", "i16": "short", "i32": "int", "i64": "long"}
@@ -359,19 +366,48 @@ def _of_vectors(operation: str, dtype: DType, lanes: int) -> str:
 }}"""
 
 
-def _of_lanes(operation: str, dtype: DType, lanes: int) -> str:
-    """The function that combines a vector's lanes: the two halves, until one lane is left."""
+def _shuffled(operation: str, dtype: DType, lanes: int) -> str:
+    """The function that combines a vector's lanes, as whole vectors: gcc makes scalars of their parts."""
+
+    def fold(half: int) -> str:
+        places = ", ".join(str(lane ^ half) for lane in range(lanes))
+        return f"""    {{
+        {name}_lanes next;
+        {SHUFFLE}(next.all, all.all, all.all, {_places(dtype).name}x{lanes}, {places})
+        {EACH_LANE}
+        for (int lane = 0; lane < {lanes}; lane += 1)
+            {_update(operation, dtype, "all.lane[lane]", "next.lane[lane]")}
+    }}
+"""
+
     name = f"{dtype.name}x{lanes}"
-    halves = [
-        f"    for (int lane = 0; lane < {half}; lane += 1)\n"
-        f"        {_update(operation, dtype, 'all.lane[lane]', f'all.lane[lane + {half}]')}\n"
-        for half in (lanes >> shift for shift in range(1, lanes.bit_length()))
-    ]
+    return _of_lanes(operation, dtype, lanes, fold)
+
+
+def _halved(operation: str, dtype: DType, lanes: int) -> str:
+    """The same for vectors longer than a register, and in OpenCL C."""
+
+    def fold(half: int) -> str:
+        line = _update(operation, dtype, "all.lane[lane]", f"all.lane[lane + {half}]")
+        return f"    for (int lane = 0; lane < {half}; lane += 1)\n        {line}\n"
+
+    return _of_lanes(operation, dtype, lanes, fold)
+
+
+def _of_lanes(operation: str, dtype: DType, lanes: int, fold: Callable[[int], str]) -> str:
+    """The function that folds a vector's lanes in two halves until one lane is left."""
+    name = f"{dtype.name}x{lanes}"
+    halves = "".join(fold(lanes >> shift) for shift in range(1, lanes.bit_length()))
     return f"""{INLINE} {dtype.c_name} {operation}_lanes_{name}(const {name} *x)
 {{
     {name}_lanes all = {{x[0]}};
-{"".join(halves)}    return all.lane[0];
+{halves}    return all.lane[0];
 }}"""
+
+
+def _places(dtype: DType) -> DType:
+    """Integers of a type's size, which number lanes."""
+    return DTYPES[f"i{8 * dtype.size}"]
 
 
 def _scan(operation: str, dtype: DType, lanes: int) -> str:
@@ -420,7 +456,7 @@ def _shift(operation: str, dtype: DType, lanes: int) -> str:
 def _moved(to: str, x: str, dtype: DType, lanes: int, by: int) -> str:
     """A vector's lanes moved up by some, with those of `none` below."""
     places = ", ".join(str(lane if lane < by else lanes + lane - by) for lane in range(lanes))
-    return f"{SHUFFLE}({to}, none, {x}, {OFFSETS[dtype].name}x{lanes}, {places})"
+    return f"{SHUFFLE}({to}, none, {x}, {_places(dtype).name}x{lanes}, {places})"
 
 
 def _every(value: str, lanes: int) -> str:

@@ -1,6 +1,6 @@
 """log, log2, log10 and log1p as C functions.
 
-`log(x) = n ln 2 + log(1 + f)` with 1 + f from sqrt(1/2) to sqrt(2); f is exact. In f32, log(1 + f) = f + f^2 p(f), where
+`log(x) = n ln 2 + log(1 + f)` with 1 + f from sqrt(1/2) to sqrt(2); f is exact. In f32, log(1 + f) = f + f^2 p(f), and
 p interpolates, with an error of 4.7e-9: a polynomial takes less time than a quotient. In f64, where it would need 20
 terms, log(1 + f) = f - f^2/2 + s (f^2/2 + z q(z)), s = f/(2 + f), z = s^2, as in Sun's fdlibm, with an error of
 4.7e-18. log(0) is -infinity, and of negative numbers NaN.

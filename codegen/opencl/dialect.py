@@ -51,7 +51,7 @@ OF_DEVICE = {
 def helpers(code: str) -> str:
     """The small functions that the code calls, each after those that it calls itself."""
     known = {**integer.HELPERS, **arithmetic.functions(), **elementary.functions(), **_bit_functions(), **OF_DEVICE}
-    text = lanes.helpers(code, opencl=True)
+    text = lanes.helpers(code, None)
     for name, helper in reversed(known.items()):
         if re.search(rf"\b{name}\(", code + text):
             text = f"{helper}\n{text}"

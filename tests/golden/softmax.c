@@ -16,6 +16,11 @@
 #else
 #define POLY_WRAPS
 #endif
+#if defined(__clang__)
+#define POLY_SHUFFLE(to, a, b, numbers, ...) to = __builtin_shufflevector(a, b, __VA_ARGS__);
+#else
+#define POLY_SHUFFLE(to, a, b, numbers, ...) { const numbers at = {__VA_ARGS__}; to = __builtin_shuffle(a, b, at); }
+#endif
 
 static inline float max_f32(float a, float b) { return b > a ? b : a; }
 static inline uint32_t bits_of_f32(float x)
@@ -52,6 +57,8 @@ POLY_WRAPS static inline float exp_f32(float x)
 }
 typedef float f32x4 __attribute__((vector_size(16)));
 typedef union { f32x4 all; float lane[4]; } f32x4_lanes;
+typedef int32_t i32x4 __attribute__((vector_size(16)));
+typedef union { i32x4 all; int32_t lane[4]; } i32x4_lanes;
 static inline __attribute__((always_inline)) void fill_f32x4(f32x4 *x, int vectors, float value)
 {
     const f32x4 all = {value, value, value, value};
@@ -61,10 +68,20 @@ static inline __attribute__((always_inline)) void fill_f32x4(f32x4 *x, int vecto
 static inline __attribute__((always_inline)) float max_lanes_f32x4(const f32x4 *x)
 {
     f32x4_lanes all = {x[0]};
-    for (int lane = 0; lane < 2; lane += 1)
-        all.lane[lane] = max_f32(all.lane[lane], all.lane[lane + 2]);
-    for (int lane = 0; lane < 1; lane += 1)
-        all.lane[lane] = max_f32(all.lane[lane], all.lane[lane + 1]);
+    {
+        f32x4_lanes next;
+        POLY_SHUFFLE(next.all, all.all, all.all, i32x4, 2, 3, 0, 1)
+        POLY_LANES
+        for (int lane = 0; lane < 4; lane += 1)
+            all.lane[lane] = max_f32(all.lane[lane], next.lane[lane]);
+    }
+    {
+        f32x4_lanes next;
+        POLY_SHUFFLE(next.all, all.all, all.all, i32x4, 1, 0, 3, 2)
+        POLY_LANES
+        for (int lane = 0; lane < 4; lane += 1)
+            all.lane[lane] = max_f32(all.lane[lane], next.lane[lane]);
+    }
     return all.lane[0];
 }
 static inline __attribute__((always_inline)) void max_vectors_f32x4(f32x4 *x, int vectors)
@@ -81,10 +98,20 @@ static inline __attribute__((always_inline)) void max_vectors_f32x4(f32x4 *x, in
 static inline __attribute__((always_inline)) float sum_lanes_f32x4(const f32x4 *x)
 {
     f32x4_lanes all = {x[0]};
-    for (int lane = 0; lane < 2; lane += 1)
-        all.lane[lane] += all.lane[lane + 2];
-    for (int lane = 0; lane < 1; lane += 1)
-        all.lane[lane] += all.lane[lane + 1];
+    {
+        f32x4_lanes next;
+        POLY_SHUFFLE(next.all, all.all, all.all, i32x4, 2, 3, 0, 1)
+        POLY_LANES
+        for (int lane = 0; lane < 4; lane += 1)
+            all.lane[lane] += next.lane[lane];
+    }
+    {
+        f32x4_lanes next;
+        POLY_SHUFFLE(next.all, all.all, all.all, i32x4, 1, 0, 3, 2)
+        POLY_LANES
+        for (int lane = 0; lane < 4; lane += 1)
+            all.lane[lane] += next.lane[lane];
+    }
     return all.lane[0];
 }
 static inline __attribute__((always_inline)) void sum_vectors_f32x4(f32x4 *x, int vectors)
