@@ -104,7 +104,7 @@ def test_kernels_for_known_sizes_are_right(nest: poly.Function, n: int, m: int, 
 @pytest.mark.parametrize("nest", NESTS, ids=lambda nest: nest.name)
 def test_each_step_is_legal_by_itself(nest: poly.Function) -> None:
     schedule = dependence_schedule(nest, HOST, LARGE, 1)
-    again = Schedule.from_json(schedule.nest, schedule.to_json())
+    again = Schedule.from_json(nest, schedule.to_json())
     assert repr(again) == repr(schedule)
 
 
