@@ -150,7 +150,7 @@ def check(nest: Nest, made: poly.Schedule, size: int, threads: int = 1) -> None:
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=bound)
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(
     st.sampled_from(NESTS),
     st.sampled_from(["f32", "f64"]),

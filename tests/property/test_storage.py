@@ -65,7 +65,7 @@ def always_folded() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("always_folded")
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(local_schedules(), st.booleans(), st.integers(1, 2))
 def test_any_schedule_of_locals(made: Schedule, known: bool, threads: int) -> None:
     nest, tree = fixed(made.nest, made.tree, SIZE) if known else (made.nest, made.tree)
