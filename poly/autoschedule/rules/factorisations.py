@@ -35,7 +35,7 @@ from poly.autoschedule.rules.contiguous import contiguous
 from poly.autoschedule.rules.form import WHOLE, Form, usual_parts
 from poly.autoschedule.rules.lanes import vectorized
 from poly.autoschedule.rules.pivots import Direction, counting, side_by_side
-from poly.autoschedule.rules.sharing import parallelized
+from poly.autoschedule.rules.sharing import parallelized_around_kernels
 from poly.autoschedule.spaces.grids import fitting, tile_knobs, uncut
 from poly.autoschedule.spaces.space import Knob, Values
 from poly.errors import ScheduleError
@@ -139,7 +139,7 @@ def _form(nest: Nest, isa: ISA, blocked: _Blocked, threads: int) -> Form:
     dtype, lanes, fits = usual.kernel.dtype, isa.lanes(usual.kernel.dtype), fitting(isa)
 
     def finished(made: Schedule) -> Schedule:
-        return vectorized(parallelized(made, threads) if threads > 1 else made)
+        return vectorized(parallelized_around_kernels(made, threads) if threads > 1 else made)
 
     def make(values: Values) -> Schedule | None:
         kernel = gemm(isa, dtype, values["rows"] or 1, values["vectors"] or 1)
@@ -167,7 +167,7 @@ def _form(nest: Nest, isa: ISA, blocked: _Blocked, threads: int) -> Form:
         (
             ("factorisation", "by blocks"),
             ("rows of a block", "side by side" if usual.rows else "one by one"),
-            ("parallel", "outermost" if threads > 1 else "none"),
+            ("parallel", "around microkernels" if threads > 1 else "none"),
         ),
         make,
         finished(_inside(blocked)),
