@@ -43,7 +43,8 @@ def _by_fuzzer(pair: Pair) -> str:
     """A test with the fuzzer's own code, for headers and devices, which need much glue."""
     text = textwrap.indent(pair.program.text(), "# ")
     known = [name for name in dir(syntax) if re.search(rf"\b{name}\(", repr(pair))]
-    imports = f"from fuzz.pairs import Pair, Run, tried\nfrom fuzz.schedules import Step\nfrom fuzz.syntax import {', '.join(known)}\n"
+    imports = "from fuzz.pairs import Pair, Run, tried\nfrom fuzz.schedules import Step\n"
+    imports += f"from fuzz.syntax import {', '.join(known)}\n"
     return f"{imports}\n{text}assert tried(\n    {pair!r}\n) is None\n"
 
 
