@@ -44,7 +44,7 @@ from codegen.loop_ir import (
 from codegen.macros import EACH_VECTOR, IN_ORDER
 from codegen.masked import JammedLines, JammedLoop, jammed
 from codegen.names import c_name, fresh, function_name
-from codegen.near import Split, calls_library, chunked, split
+from codegen.near import NearFunctions, calls_library, chunked, near_functions
 from codegen.parallel import Iteration, shared_out
 from codegen.parameters import Parameter, data_parameters, needed, prototype, scratch_parameters
 from codegen.program import Assign, Buffer, Instructions, Program, Threading
@@ -231,12 +231,12 @@ class Writer:
         unroll = [cgen.Pragma(f"GCC unroll {loop.mark.unroll}")] if self._may_unroll(loop) else []
         return [*unroll, around(loop, [*self._in_order(loop), *self.write(loop.body, inner)])]
 
-    def _split(self, loop: For, scope: LoopScope) -> Split | None:
+    def _split(self, loop: For, scope: LoopScope) -> NearFunctions | None:
         """What may be far in a loop that is to be printed in vectors."""
         may_be = self.tiles and scope.near is None and loop.step == 1
-        return split(loop.body, self.program) if may_be else None
+        return near_functions(loop.body, self.program) if may_be else None
 
-    def _near(self, loop: For, end: Int, found: Split, scope: LoopScope) -> list[cgen.Generable]:
+    def _near(self, loop: For, end: Int, found: NearFunctions, scope: LoopScope) -> list[cgen.Generable]:
         """The loop in chunks: with functions of near numbers, or of all."""
 
         def near(part: For, taken: frozenset[str]) -> list[cgen.Generable]:

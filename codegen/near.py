@@ -53,7 +53,7 @@ FAR = {PERIODIC: "far", frozenset(logarithms.NAMES): "abnormal"}
 
 
 @dataclass(frozen=True)
-class Argument:
+class Taken:
     """C text of what a function takes, its type, and the names in the text."""
 
     text: str
@@ -62,11 +62,11 @@ class Argument:
 
 
 @dataclass(frozen=True)
-class Split:
+class NearFunctions:
     """Functions that have a form for near numbers, and what they take in an iteration."""
 
     functions: frozenset[str]
-    arguments: tuple[Argument, ...]
+    arguments: tuple[Taken, ...]
 
     @property
     def in_lanes(self) -> bool:
@@ -74,7 +74,7 @@ class Split:
         return PERIODIC.isdisjoint(self.functions)
 
 
-def split(body: Node, program: Program) -> Split | None:
+def near_functions(body: Node, program: Program) -> NearFunctions | None:
     """The functions for which a loop's iterations are told apart, and their arguments; None if that can't be or pay.
 
     An argument is known before an iteration, unless it belongs to a loop inside, is below a condition, or depends on
@@ -83,11 +83,11 @@ def split(body: Node, program: Program) -> Split | None:
     called = _called(body, program)
     functions = next((functions for functions in FAR if called & functions), frozenset[str]())
     found = _arguments(body, program, functions) if functions else ()
-    return Split(functions, found) if found else None
+    return NearFunctions(functions, found) if found else None
 
 
-def _arguments(body: Node, program: Program, functions: frozenset[str]) -> tuple[Argument, ...]:
-    found: list[Argument] = []
+def _arguments(body: Node, program: Program, functions: frozenset[str]) -> tuple[Taken, ...]:
+    found: list[Taken] = []
     own, written = declared(body), set[str]()
     known: dict[Load, Expr] = {}
     for use in uses(body):
@@ -103,7 +103,7 @@ def _arguments(body: Node, program: Program, functions: frozenset[str]) -> tuple
         costly = PERIODIC.isdisjoint(functions) and (_chooses(expr) or any(_is_costly(arg) for arg, _ in taken))
         if taken and (apart or depends or costly):
             return ()
-        found += (Argument(printer.value(arg, dtype), dtype, printer.names_of(arg)) for arg, dtype in taken)
+        found += (Taken(printer.value(arg, dtype), dtype, printer.names_of(arg)) for arg, dtype in taken)
         written.add(assign.target.array)
         if assign.op == "=" and assign.target.array in own and not apart:
             known[assign.target] = Cast(printer.buffers[assign.target.array].dtype, expr)
@@ -151,7 +151,9 @@ Printed = Callable[[For, frozenset[str]], list[cgen.Generable]]
 """The C of a loop, where some more names are in use."""
 
 
-def chunked(loop: For, end: Int, found: Split, taken: frozenset[str], near: Printed, far: Printed) -> cgen.Generable:
+def chunked(
+    loop: For, end: Int, found: NearFunctions, taken: frozenset[str], near: Printed, far: Printed
+) -> cgen.Generable:
     """The loop in chunks, each `near` or `far` as a whole."""
     names = all_fresh((f"{loop.variable}_first", f"{loop.variable}_past", "is_far"), taken)
     first, past, is_far = names

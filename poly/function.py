@@ -255,7 +255,7 @@ def nest(
     Python: `x[i // 2]`, `x[i % 4]`. By a size, as in `x[(i + 1) % N]`, they make one statement for each quotient,
     which must be from -2 to 3. A subscript that reads may look up an element of an argument with integers, and add
     integers and sizes to it: `x[idx[i] + 1]`. Each call first checks that the elements which are looked up are inside
-    of the array; of `a` in `x[a[b[i]]]` it checks all. Headers and OpenCL devices don't check, and refuse such nests.
+    of the array; of `a` in `x[a[b[i]]]` it checks all. OpenCL devices don't check, and refuse such nests.
 
     Calls of other functions and nests are replaced by what these do. A function with assignments to names, `if` and
     `return` is a value, `y[i] = relu(x[i])`, also in a subscript or bound; the types of its parameters mean nothing.

@@ -31,13 +31,13 @@ settings.load_profile("ci" if os.environ.get("CI") else "default")
 SHORT = ("unit", "golden", "errors")
 """The folders of short tests, those of `make test-quick`: with the marker `slow`, a test of theirs is long."""
 
-UNOPTIMISED = ("property", "bench")
+UNOPTIMISED = ("property", "bench", "errors")
 """The folders whose OpenCL kernels are not optimised."""
 
 OPTIMISED, QUICKLY_BUILT = build.FLAGS, ("-Og", "-fipa-cp", *build.FLAGS[1:])
-"""The compiler's flags that users have, and those of seven in ten tests in `tests/property`: these kernels are built in
-half of the time. The fuzzer has the same shares. Without constants in functions (`-fipa-cp`), a microkernel's edges are
-twice as large."""
+"""The compiler's flags that users have, and those of `tests/errors` and seven in ten tests in `tests/property`: these
+kernels are built in half of the time. The fuzzer has the same shares. Without constants in functions (`-fipa-cp`), a
+microkernel's edges are twice as large."""
 
 DESCRIBED = (32 << 10, 1 << 20, 32 << 20)
 """The caches of the CPU whose calibration all tests use, in bytes."""
@@ -114,10 +114,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
     Where PoCL compiles hundreds of kernels only for their results, it does not optimise them, which saves a third of
     the time. Tests of other folders, and the fuzzer, compile them as a user does. What gcc compiles for the property
-    tests is optimised for three tests in ten, always the same ones.
+    tests is optimised for three tests in ten, always the same ones, and for mistakes not at all.
     """
     folder = item.path.parent.name
-    quick = folder == "property" and crc32(item.nodeid.encode()) % 10 >= 3
+    quick = folder == "errors" or (folder == "property" and crc32(item.nodeid.encode()) % 10 >= 3)
     build.FLAGS = QUICKLY_BUILT if quick else OPTIMISED
     name = f"records-{os.getpid()}-{next(NUMBERS)}.sqlite"
     os.environ["POLY_RECORDS"] = os.path.join(os.environ["POLY_CACHE_DIR"], name)

@@ -24,7 +24,8 @@ def part(name: str, flavour: str = "") -> str:
 def plain_loops(routines: Sequence[Routine]) -> str:
     """The loops as written, one function for each routine, after the helpers of these and of their workspaces."""
     texts = [functions(routine.reference, "static ") for routine in routines]
-    texts.insert(0, used_helpers("\n".join([*texts, *map(str, map(workspace_bytes, routines))])))
+    numbers = [*map(workspace_bytes, routines), *(v for r in routines for pair in r.indices.values() for v in pair)]
+    texts.insert(0, used_helpers("\n".join([*texts, *map(str, numbers)])))
     found = [item for text in texts for item in items(text)]
     names = {name: f"try_{name}" for item in found for name in item.names}
     return "\n".join(renamed(item, names).text for item in found)

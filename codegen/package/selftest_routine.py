@@ -53,6 +53,8 @@ def _argument(routine: Routine, buffer: Buffer) -> str:
 
 def _use(routine: Routine, buffer: Buffer) -> str:
     """How the routine uses an array."""
+    if buffer.name in routine.indices:
+        return "TRY_INDEX"
     if buffer.kind != "inout":
         return "TRY_READ" if buffer.kind == "in" else "TRY_SET"
     bodies = (statement.body for statement in routine.reference.statements.values())
@@ -72,8 +74,12 @@ def trials_table(routine: Routine) -> str:
 
 
 def shape_function(routine: Routine) -> str:
-    """The function that stores the extents of all arrays, one array after the other."""
-    every = [extent for buffer in routine.signature.arrays for extent in _extents(routine, buffer)]
+    """The function that stores the extents of all arrays, one array after the other; after indices, their range."""
+    every = [
+        TRIED.integer(value)
+        for buffer in routine.signature.arrays
+        for value in (*_extents(routine, buffer), *_range(routine, buffer))
+    ]
     return function(
         f"static void try_{routine.name}_shape(const int64_t *size, int64_t *extent)",
         [*unused("size", "extent"), *(f"extent[{at}] = {extent};" for at, extent in enumerate(every))],
@@ -84,6 +90,12 @@ def _extents(routine: Routine, buffer: Buffer) -> tuple[Int, ...]:
     """An array's shape, with the sizes taken from the C array `size`."""
     known = {size: Linear.name(f"size[{at}]") for at, size in enumerate(routine.sizes)}
     return tuple(extent.substitute(known) for extent in buffer.shape)
+
+
+def _range(routine: Routine, buffer: Buffer) -> tuple[Int, ...]:
+    """The least value and the end of those of an array of indices."""
+    known = {size: Linear.name(f"size[{at}]") for at, size in enumerate(routine.sizes)}
+    return tuple(value.substitute(known) for value in routine.indices.get(buffer.name, ()))
 
 
 def plain_workspace(routine: Routine) -> str:

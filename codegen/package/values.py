@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from codegen.integer import Affine
+from codegen.integer import Affine, Int
 from codegen.program import Program, Threading
 from codegen.signature import Signature
 from microkernels.isa import ISA
@@ -63,6 +64,10 @@ class Routine:
     """Remarks on how it was scheduled: a record's line, or that the model chose."""
     conditions: tuple[Affine, ...] = ()
     """Values that must not be negative at the sizes of a call."""
+    lookups: Program | None = None
+    """Loops that set the element of an array of their own, the last, to 1 if an element looked up is outside."""
+    indices: Mapping[str, tuple[Int, Int]] = field(default_factory=dict)
+    """For each array of indices, the least value and the end of those that are inside of all that it indexes."""
 
     @property
     def sizes(self) -> tuple[str, ...]:

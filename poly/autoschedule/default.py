@@ -38,7 +38,6 @@ from poly.autoschedule.rules.register_tiles import register_tiles
 from poly.autoschedule.rules.row_blocks import passes_locals, row_blocked
 from poly.autoschedule.rules.sections import sectioned
 from poly.autoschedule.rules.sharing import parallel_loops, starts_inside, unshared, usual_sharing
-from poly.autoschedule.rules.solves import usual_solve
 from poly.autoschedule.rules.time_tiles import usual_time_tiles
 from poly.autoschedule.rules.wavefront import interleaved
 from poly.errors import CostWarning, ScheduleError
@@ -199,9 +198,6 @@ def expectation(made: Schedule, target: Target, ready: str = "") -> Expected:
 
 def usual_loops(nest: Nest, target: Target) -> Form:
     """The form of loops without contractions: each legal rule at its usual values."""
-    solve = usual_solve(nest, target)
-    if solve is not None:
-        return solve
     found = [_ordered(order, target) for order in _orders(nest, target)]
     loops = _simplest(found, target) if len(found) > 1 else found[0]
     return usual_factorisation(nest, target, loops) or loops

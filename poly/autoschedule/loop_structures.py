@@ -3,7 +3,7 @@
     order       of the loops, fused or not
     share       which loop is parallel
     blocks      none, of loops, of cache lines, of time steps, in registers
-    or          a microkernel for a matrix-vector product, a non-rectangular contraction or a solve
+    or          a microkernel for a matrix-vector product, a non-rectangular contraction or blocks of a factorisation
 
 The schedule that `poly.compile` uses without measurements is the usual point of one of these forms.
 """
@@ -15,6 +15,7 @@ from contextlib import suppress
 
 from poly.autoschedule.default import AFFORDABLE, KERNELS, default_form
 from poly.autoschedule.rules.blocks import blocks, lines
+from poly.autoschedule.rules.factorisations import factorisations
 from poly.autoschedule.rules.form import Form, Traits
 from poly.autoschedule.rules.grain import in_groups
 from poly.autoschedule.rules.lanes import in_lanes, unrolled
@@ -22,7 +23,6 @@ from poly.autoschedule.rules.microkernels import Product, heaviest_product
 from poly.autoschedule.rules.orders import orders
 from poly.autoschedule.rules.register_tiles import register_tiles
 from poly.autoschedule.rules.sharing import sharings
-from poly.autoschedule.rules.solves import solves
 from poly.autoschedule.rules.time_tiles import time_tiles
 from poly.autoschedule.rules.wavefront import interleaved
 from poly.autoschedule.spaces.space import Family, Point
@@ -50,11 +50,11 @@ def loop_structures(nest: Nest, target: Target, sizes: Mapping[str, int] | None 
 
 
 def all_forms(nest: Nest, target: Target, product: Product | None) -> Iterator[Form]:
-    """All forms: the loops as written first, forms with a microkernel for `product` or a solve last."""
+    """All forms: the loops as written first, forms with a microkernel for `product` or a factorisation last."""
     for order in orders(nest, target.caches.l2):
         for shared in sharings(order, target.threads):
             yield from (in_groups(form, target.isa) for form in _forms_of(shared, target))
-    yield from solves(nest, target) if product is None else product.forms()
+    yield from factorisations(nest, target) if product is None else product.forms()
 
 
 def _forms_of(form: Form, target: Target) -> Iterator[Form]:

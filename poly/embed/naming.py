@@ -17,7 +17,10 @@ OWN = ("status", "isa", "status_text", "isa_in_use", "force_isa")
 """The names, after the prefix, that every header declares."""
 PLACEHOLDER = "pfx_"
 """The prefix of a header's names before its own prefix is inserted."""
-DECLARED = ("", "_with_workspace", "_workspace_size", "_call", "_sizes", "_check", "_select", "_need", "_most", "_run")
+DECLARED = (
+    "", "_with_workspace", "_workspace_size", "_call", "_sizes", "_check", "_lookups", "_select", "_need", "_most",
+    "_run",
+)  # fmt: skip
 """The suffixes of the names that are declared for each function."""
 
 

@@ -19,8 +19,8 @@ from poly.autoschedule.default import default_schedule
 from poly.compiled import kernels_of
 from poly.embed.group import Group
 from poly.embed.trials import trials
-from poly.errors import ScheduleError, SpecError
-from poly.ir.lookups import index_reads
+from poly.errors import ScheduleError
+from poly.ir.lookups import checking, index_values
 from poly.ir.nest import Nest
 from poly.ir.strided import with_strides
 from poly.lowering.lower import lower
@@ -52,11 +52,10 @@ def routine(group: Group, name: str, prefix: str, isas: Sequence[ISA], threads: 
     `threads` replaces the number of threads for which the kernels were scheduled. A `dense` function takes no strides.
     """
     nest = check(group.base.nest)
-    for read in index_reads(nest):
-        problem = f"{nest.name} looks up indices of {read.into} in {read.index.array}, which a header does not check"
-        raise SpecError(f"{problem}. Call the kernel from Python.")
     open_nest = nest if dense else with_strides(nest)
     plain = lower(open_nest, schedule(open_nest).tree, isas[-1], expanded=True)
+    looking = checking(open_nest)
+    lookups = None if looking is None else lower(looking, looking.tree, isas[-1])
     reference = replace(plain, name=f"{name}_reference")
     label = name.removeprefix(prefix).removeprefix("_")
     made = [variant for isa in isas for variant in _variants(group, nest, isa, threads, dense)]
@@ -76,6 +75,8 @@ def routine(group: Group, name: str, prefix: str, isas: Sequence[ISA], threads: 
         delicate=delicate(nest),
         drifts=drifts(nest),
         notes=tuple(note(kernel) for kernel in (*group.special, group.base)),
+        lookups=lookups and replace(lookups, name=f"{name}_lookups"),
+        indices=index_values(nest),
     )
 
 

@@ -11,6 +11,7 @@ from random import Random
 from codegen.package.values import SelfTestSizes
 from poly.analysis.facts import Facts, facts
 from poly.analysis.work import work
+from poly.ir.lookups import index_ranges
 from poly.ir.nest import Nest
 
 Sizes = dict[str, int]
@@ -82,8 +83,10 @@ def _drawn(nest: Nest, draws: int = 50 * DRAWN) -> Iterator[Sizes]:
 
 
 def _affordable(nest: Nest, sizes: Sizes, at: FactsAt) -> bool:
-    """Whether no array has a negative extent, and the plain loops are fast enough."""
+    """Whether no array has a negative extent or no value for its indices, and the plain loops are fast enough."""
     if any(extent.evaluate(sizes) < 0 for array in nest.arguments for extent in array.shape):
+        return False
+    if any(end <= least for _, least, end in index_ranges(nest, sizes)):
         return False
     return at(sizes).iterations <= ITERATIONS
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import islpy as isl
@@ -11,11 +11,15 @@ import numpy as np
 
 from codegen.arguments import Fitted
 from codegen.errors import ArgumentError
-from codegen.expr import Load, accessed
-from codegen.integer import Int, Linear, Lookup
+from codegen.expr import Cast, Const, Index, Load, Logic, Predicate, Ternary, Truth, accessed
+from codegen.integer import Affine, Int, Linear, Lookup, maximum, minimum
+from codegen.names import another
+from microkernels.dtypes import i32, i64
 from poly.ir.fixing import fix_set
-from poly.ir.nest import Nest, Statement
+from poly.ir.instances import coordinate
+from poly.ir.nest import Array, Nest, Statement
 from poly.ir.sets import integer
+from poly.ir.tree import Band, Leaf, Node, Sequence
 
 
 @dataclass(frozen=True)
@@ -55,13 +59,81 @@ def _of(statement: Statement) -> Iterator[IndexRead]:
 
 
 def index_ranges(nest: Nest, sizes: Mapping[str, int]) -> tuple[tuple[str, int, int], ...]:
-    """The arrays of indices, with the least value and the end of the values that are inside of all that they index."""
-    found: dict[str, tuple[int, int]] = {}
+    """The arrays of indices, with the least value and the end of `index_values` at some sizes."""
+    known = {**dict(nest.fixed), **sizes}
+    return tuple((name, low.evaluate(known), end.evaluate(known)) for name, (low, end) in index_values(nest).items())
+
+
+def index_values(nest: Nest) -> dict[str, tuple[Int, Int]]:
+    """The arrays of indices, with the least value of their type that is inside of all they index, and the end."""
+    found: dict[str, tuple[Int, Int]] = {}
     for read in index_reads(nest):
-        low, end = read.range({**dict(nest.fixed), **sizes})
-        least, most = found.get(read.index.array, (low, end))
-        found[read.index.array] = max(low, least), min(end, most)
-    return tuple((name, low, end) for name, (low, end) in found.items())
+        name, ends = read.index.array, (read.least, read.end)
+        dtype = nest.array(name).dtype
+        if name not in found and dtype.size < i32.size:
+            whole = np.iinfo(dtype.numpy_name)
+            found[name] = Linear.of(int(whole.min)), Linear.of(int(whole.max) + 1)
+        least, end = found.get(name, ends)
+        found[name] = maximum(least, ends[0]), minimum(end, ends[1])
+    return found
+
+
+def checking(nest: Nest) -> Nest | None:
+    """Loops that look whether an element looked up is outside of what it indexes; None if that can't be.
+
+    They read the arrays of indices, and set the element of an array of their own, the last one, to 1 if one is.
+    """
+    wrong = Array(another("wrong", _names(nest)), i64, (Affine.of(1),))
+    tested = [(read, test) for read in index_reads(nest) if (test := _outside(nest, read)) is not None]
+    if not tested:
+        return None
+    made = [_checked(nest, read, test, f"S{at}", wrong) for at, (read, test) in enumerate(tested)]
+    named = {read.index.array for read, _ in tested}
+    return replace(
+        nest,
+        name=f"{nest.name}_lookups",
+        arrays=(*(array for array in nest.arrays if array.name in named), wrong),
+        statements=tuple(statement for statement, _ in made),
+        tree=Sequence(tuple(node for _, node in made)) if len(made) > 1 else made[0][1],
+        opened="",
+    )
+
+
+def _outside(nest: Nest, read: IndexRead) -> Truth | None:
+    """Whether the element that is looked up is outside; None if its type has no such value."""
+    array = nest.array(read.index.array)
+    value = Cast(i64, Load(array.name, tuple(map(Linear.name, _places(nest, read)))))
+    whole = np.iinfo(array.dtype.numpy_name)
+    tests = []
+    if read.least.number is None or read.least.number > whole.min:
+        tests.append(Predicate("<", value, _number(read.least)))
+    if read.end.number is None or read.end.number <= whole.max:
+        tests.append(Predicate(">=", value, _number(read.end)))
+    return Logic("or", tuple(tests)) if len(tests) > 1 else next(iter(tests), None)
+
+
+def _places(nest: Nest, read: IndexRead) -> tuple[str, ...]:
+    """The iterators that count the dimensions of an array of indices."""
+    return tuple(another(f"at{at}", _names(nest)) for at in range(len(read.index.indices)))
+
+
+def _names(nest: Nest) -> frozenset[str]:
+    return frozenset({*nest.integers, *(array.name for array in nest.arrays)})
+
+
+def _checked(nest: Nest, read: IndexRead, test: Truth, name: str, wrong: Array) -> tuple[Statement, Node]:
+    """The statement and the loops that look at what one access looks up."""
+    domain = read.statement.relation(read.index).range().intersect_params(nest.context).set_tuple_name(name)
+    iterators = _places(nest, read)
+    node: Node = Leaf(name)
+    for at, iterator in reversed(list(enumerate(iterators))):
+        node = Band(iterator, ((name, coordinate(domain, at)),), node)
+    target = Load(wrong.name, (Linear(),))
+    return Statement(name, iterators, domain, target, "max", Ternary(test, Const(1), Const(0))), node
+
+
+def _number(value: Int) -> Const | Index:
+    return Index(value) if value.terms else Const(value.constant)
 
 
 def check_indices(nest: Nest, reads: tuple[IndexRead, ...], given: Fitted) -> None:

@@ -94,13 +94,14 @@ def _lowered(
     if not expanded:
         boxed = with_storage(boxed, copied.nest, isinstance(isa, DeviceISA))
     expansion = expand(boxed.nest, boxed.tree, isa, boxed.texts, boxed.parts, ahead)
-    loops = scan(expansion.domains, expansion.tree, nest.context, _marks(expansion, conditions))
+    workspaces = (*expansion.workspaces, *boxed.workspaces)
+    private = any(workspace.private for workspace in workspaces)
+    loops = scan(expansion.domains, expansion.tree, nest.context, _marks(expansion, conditions), private)
     prove(loops, nest, conditions)
     variables = frozenset(buffer.name for buffer in boxed.buffers if buffer.variable)
     loops = declared(loops, expansion.statements, variables)
     if shadows(loops) or (isinstance(isa, DeviceISA) and around_shared(loops)):  # a launch has its own variables
         return _lowered(nest, tree, isa, conditions, expanded=True, ahead=ahead)
-    workspaces = (*expansion.workspaces, *boxed.workspaces)
     check_room(workspaces)
     idle = {array.name for array in nest.arrays if array.kind == "local"} - _accessed(nest)
     placed = {*idle, *(buffer.name for buffer in boxed.buffers)}

@@ -153,6 +153,27 @@ def holds_all_steps(nest: Nest, node: Copy, micro: Micro, outer: Loops, between:
     return all(read.agree(Instances.count, band) for band in source.reduce[1:]) or read.whole.is_box(inside)
 
 
+def holds_one_tile(nest: Nest, node: Copy, micro: Micro, outer: Loops, between: tuple[Band, ...]) -> bool:
+    """Whether the loops that number the panels tell the tiles apart, so that none has more lanes than the kernel."""
+    source = _source(nest, node, micro, outer, between)
+    statement = source.statement
+    others = frozenset(statement.iterators) - source.iterators
+    if source.lanes is None or not any(
+        involves(statement, b.function(statement.name), others) for b in source.numbering
+    ):
+        return True
+    whole = _whole(source, outer)
+    count = whole.count(source.lanes.function(statement.name)).intersect_domain(whole.domain)
+    lanes = isl.Map.from_pw_aff(count).range()
+    return bool(lanes.intersect(isl.Set(f"{{ [lanes] : lanes > {source.width} }}")).is_empty())
+
+
+def _whole(source: PanelSource, outer: Loops) -> Instances:
+    """The instances of each panel."""
+    statement = source.statement
+    return Instances("panel", statement.domain, (*outer, *_functions(source.numbering, statement)))
+
+
 Number = Callable[[Instances, isl.PwAff], isl.PwAff]
 """A number of each group of instances, of a function: its least value, or the count of its values."""
 
@@ -177,8 +198,7 @@ class _Read:
 
 
 def _read(source: PanelSource, micro: Micro, outer: Loops, between: tuple[Band, ...]) -> _Read:
-    statement = source.statement
-    whole = Instances("panel", statement.domain, (*outer, *_functions(source.numbering, statement)))
+    statement, whole = source.statement, _whole(source, outer)
     called = (*outer, *_functions(between, statement))
     return _Read(statement.name, whole, ranges(statement, micro, called, {source.role: len(outer)}))
 
@@ -226,6 +246,8 @@ class PanelSource:
     lanes: Band | None
     reduce: tuple[Band, ...]
     numbering: tuple[Band, ...]
+    iterators: frozenset[str]
+    """Those on which the operand and its lanes depend."""
 
     @property
     def word(self) -> int:
@@ -287,6 +309,7 @@ def _source(
         lanes,
         micro.reduce,
         numbering,
+        used,
     )
 
 

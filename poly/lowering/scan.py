@@ -16,6 +16,7 @@ from poly.ir.budget import TooCostly, limited, refuse_tangled
 from poly.ir.nest import Nest
 from poly.ir.sets import parameters
 from poly.ir.tree import Band, Copy, Leaf, Node, Sequence, bands, statements
+from poly.lowering.frames import with_frames
 from poly.lowering.visits import is_delicate, visits_all
 from poly.lowering.whole_runs import whole_runs
 
@@ -35,11 +36,15 @@ def ast(nest: Nest, tree: Node) -> loop_ir.Node:
 
 
 def scan(
-    domains: Mapping[str, isl.Set], tree: Node, context: isl.Set, marks: Mapping[str, LoopMark] | None = None
+    domains: Mapping[str, isl.Set],
+    tree: Node,
+    context: isl.Set,
+    marks: Mapping[str, LoopMark] | None = None,
+    private: bool = False,
 ) -> loop_ir.Node:
     """The loops that visit `domains` in the order of `tree`, with `marks` by their names.
 
-    A copy in the tree becomes a comment above the loops that read it.
+    A copy in the tree becomes a comment above the loops that read it. `private`: threads have memory of their own.
 
     Raises:
         TooCostly: isl takes too much work, or has generated wrong loops; `poly.ir.guards` finds simpler domains.
@@ -47,9 +52,10 @@ def scan(
     for domain in domains.values():
         refuse_tangled(domain)
     with limited(SCANNED):
-        made = _generated(domains, tree, context)
-        sizes = parameters(context)
-        found = simplified(loops(made, marks, sizes), Ranges.of_sizes(sizes))
+        every, framed = with_frames(domains, tree, private)
+        made, sizes = _generated(every, framed, context), parameters(context)
+        found = loop_ir.restricted(loops(made, marks, sizes), lambda name: name in domains)
+        found = simplified(found, Ranges.of_sizes(sizes))
     if is_delicate(found) and _is_wrong(found, {name: domains[name] for name in statements(tree)}, context):
         raise TooCostly
     return found

@@ -256,16 +256,17 @@ class Model:
             0 if choice.pack_left else left.stride(row) * size,
             0 if choice.pack_right else right.stride(step) * size,
             output.stride(row) * size,
+            not (choice.pack_left or left.is_even(self._rows.extents)),
         )
 
     def _shared(self, choice: Choice) -> float:
-        """The iterations of the parallel loop."""
+        """The iterations of the parallel loop, the last of which may be a partial one."""
         w, c = self._work, choice
         match c.parallel:
             case "batch":
                 return w.roles.batch[0].guess if w.roles.batch else 1
             case "columns":
-                return ceil(w.n / (c.columns_cut or c.kernel.columns))
+                return w.n / (c.columns_cut or c.kernel.columns)
             case "rows":
-                return ceil(w.m / (c.rows_cut or c.kernel.rows))
+                return w.m / (c.rows_cut or c.kernel.rows)
         return 1

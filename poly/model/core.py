@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
-from math import ceil, gcd, inf, log
+from functools import cache, cached_property
+from math import ceil, exp, factorial, gcd, inf, log
 
 from microkernels.dot import DotProduct
 from microkernels.dtypes import DType
@@ -30,6 +30,9 @@ POINTERS = 14
 
 FULL = 0.75
 """The fraction of a cache that a working set may fill before lines are evicted, since replacement is imperfect."""
+
+ROOMY = 0.5
+"""The fraction of a second level up to which hardly a page lies in sets that are overfull."""
 
 HASHED = 4 << 20
 """The bytes from which a cache counts as a last level, whose sets are chosen by a hash of the address."""
@@ -99,10 +102,16 @@ class Target:
 
     @cached_property
     def _lines(self) -> dict[tuple[str, str], dict[float, float]]:
-        """The times of lines, by the rows of the tile for which they were measured."""
+        """The times of lines, by the rows of the tile for which they were measured.
+
+        A line of a tall tile's left panel is used up as fast as one of its right panel, and taken to cost as much.
+        """
         found: dict[tuple[str, str], dict[float, float]] = {}
         for one in self.costs.lines:
             found.setdefault((one.operand, one.level), {})[one.rows] = one.cost
+        for level in {level for _, level in found}:
+            left, right = (found.get((f"{side} panels", level), {}) for side in ("left", "right"))
+            left.update((rows, cost) for rows, cost in right.items() if left and rows > max(left))
         return {**{(operand, "L3"): cost for (operand, level), cost in found.items() if level == "memory"}, **found}
 
     def product(self, dtype: DType, dot: DotProduct | None = None) -> float:
@@ -133,6 +142,17 @@ def between(value: float, known: Mapping[float, float]) -> float:
     if below >= above:
         return known[above]
     return known[below] + log(value / below) / log(above / below) * (known[above] - known[below])
+
+
+@cache
+def overfull(ways: int) -> float:
+    """The part of the pages that lie in sets with more pages than ways, where a second level is filled by 5/8.
+
+    Pages lie anywhere, so the others in the sets of a page are as many as Poisson says. At 16 ways that is one of 20
+    pages, one of 100 where half of the cache is filled, and one of six at three quarters.
+    """
+    others = 5 / 8 * ways
+    return 1 - sum(exp(-others) * others**n / factorial(n) for n in range(ways))
 
 
 def set_count(apart: int, size: int, ways: int) -> int:

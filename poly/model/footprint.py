@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from math import ceil, inf, prod
 
 from poly.machine.description import LINE, PAGE
@@ -102,6 +103,10 @@ class ArrayAccesses:
         """The stride along a loop in elements; 0 if it does not index the array."""
         steps = (abs(c) * d.stride for d in self.dimensions for loop, c in d.loops if loop == name)
         return next(steps, 0)
+
+    def is_even(self, loops: Sequence[tuple[str, int]]) -> bool:
+        """Whether a loop flattened from these, with their extents, outermost first, goes on by one stride."""
+        return all(self.stride(outer) == self.stride(name) * extent for (outer, _), (name, extent) in pairwise(loops))
 
     def _touched(self, dimensions: Iterable[Dimension], counts: Counts) -> Footprint:
         found = joined(p for dimension in dimensions for p in dimension.reached(counts))

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
+from itertools import count, product, takewhile
 from math import ceil, inf, prod
 
 from microkernels.catalogue import fits, gemm
@@ -34,7 +34,7 @@ DEPTHS = (64, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096)
 BLOCKS = (96, 192, 384, 768, 1536, 3072, 6144, 12288)
 """Columns or rows per block, rounded down to whole register tiles."""
 
-COARSE_ROWS, COARSE_DEPTHS, COARSE_COLUMNS, COARSE_BLOCKS = (6, 8, 14, 28), (128, 384, 1024), (768, 6144), (192,)
+COARSE_ROWS, COARSE_DEPTHS, COARSE_COLUMNS, COARSE_BLOCKS = (6, 8, 14, 28), (128, 384, 1024), (192, 384, 768), (192,)
 """The same for a grid of some hundreds of points."""
 
 BUSY = 2
@@ -223,17 +223,20 @@ class Grid:
     def _blocks(self, structure: TileStructure) -> tuple[Value, ...]:
         """Blocks of rows. If their number is open, they must be cut for a copy to be bounded."""
         shared = structure.parallel == "rows"
-        if structure.panel_by_panel and not shared:
+        same_order = self.coarse and not (structure.rows_inside or structure.pack_left)  # with blocks or without
+        if not shared and (structure.panel_by_panel or same_order):
             return (None,)
         blocks = COARSE_BLOCKS if self.coarse else BLOCKS
         open_ended = structure.pack_left and self._open(self.work.rows)
         return self._cuts(self.work.m, blocks, shared) if not open_ended else blocks
 
     def _cuts(self, extent: int, blocks: Sequence[int], shared: bool) -> tuple[Value, ...]:
-        """Blocks smaller than the extent, then None; if threads share them, blocks up to the part of each thread."""
+        """Blocks smaller than the extent, then None; if threads share them, each one's part, halved again and again."""
+        if not shared:
+            return (*sorted(block for block in blocks if block < extent), None)
         part = ceil(extent / self.target.threads)
-        cuts = sorted({block for block in blocks if block < (part if shared else extent)})
-        return (*cuts, part) if shared else (*cuts, None)
+        halves = takewhile(lambda size: size >= blocks[0], (ceil(part / 2**n) for n in count(1)))
+        return (*reversed(list(halves)), part)
 
 
 def _whole(cut: Value, tile: int, up: bool) -> Value:

@@ -165,8 +165,8 @@ def _weight(one: Compute, target: Target) -> float:
 
 
 def _longest(one: Compute, threads: int) -> float:
-    """The fraction of a statement's work that falls to the busiest thread."""
-    return sum(ceil(n / threads) for n in one.shared) / sum(map(ceil, one.shared))
+    """The fraction of a statement's work that falls to the busiest thread; the last iteration may be a partial one."""
+    return sum(min(n, ceil(n / threads)) for n in one.shared) / sum(one.shared)
 
 
 def _share(form: ScheduleParts, threads: int) -> float:

@@ -9,8 +9,8 @@ from typing import Literal
 from microkernels.dot import DotProduct
 from microkernels.dtypes import DType
 from poly.machine.description import LINE, PAGE
-from poly.model.choice import shape_penalty
-from poly.model.core import LATENCY, PER_CYCLE, Target, between, set_count
+from poly.model.choice import TOO_MANY_ROWS, shape_penalty
+from poly.model.core import LATENCY, PER_CYCLE, POINTERS, Target, between, set_count
 from poly.model.traffic import crowding
 
 SUMS = 1.35 * LATENCY * PER_CYCLE
@@ -43,12 +43,14 @@ Edges = tuple[tuple[float, int], ...]
 class Pitches:
     """Bytes from row to row of the left operand and the output, and from step to step of the right operand.
 
-    0 for packed operands.
+    0 for packed operands. `uneven` tells that rows of the left operand in place are not all as far apart, so that a
+    tile has a pointer to each.
     """
 
     left: int
     right: int
     output: int
+    uneven: bool = False
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,7 @@ class TileCalls:
         near = min(known, key=lambda r: abs(r - rows))
         tile, alike = known[near], size / (near * vectors)
         step = max(tile.step * alike, size * self.operations + LOADS * (rows + vectors))
+        step *= 1 + TOO_MANY_ROWS * (self.pitches.uneven and rows > POINTERS)
         return self.steps * (step + slower * size) + calls * tile.call * alike
 
     def _place(self, target: Target) -> float:

@@ -12,7 +12,18 @@ from collections.abc import Callable, Iterator
 from math import ceil, inf
 
 from poly.machine.description import LINE, PAGE
-from poly.model.core import ENTRIES, FULL, HASHED, SCATTERED, SECOND_ENTRIES, STREAMS, Caches, set_count
+from poly.model.core import (
+    ENTRIES,
+    FULL,
+    HASHED,
+    ROOMY,
+    SCATTERED,
+    SECOND_ENTRIES,
+    STREAMS,
+    Caches,
+    overfull,
+    set_count,
+)
 from poly.model.footprint import Footprint
 from poly.model.parts import NestedPart, ScheduleParts
 
@@ -35,11 +46,18 @@ class Traffic:
 
     def fetched(self, size: int, ways: int) -> Moved:
         """Bytes of each operand moved into and out of a cache of `size` bytes; what a part writes is moved twice."""
-        moved = self._moved(
-            lambda operand, touched: self._held(operand, touched, size, ways), size * FULL, self._lines, written=2
-        )
+
+        def moved(room: float) -> Moved:
+            return self._moved(
+                lambda operand, touched: self._held(operand, touched, size, ways), room, self._lines, written=2
+            )
+
+        found = moved(size * FULL)
+        if ways * PAGE < size <= HASHED:
+            part = overfull(ways)
+            found = {n: (1 - part) * found.get(n, 0.0) + part * more for n, more in moved(size * ROOMY).items()}
         stays = {n for n, memory in self._form.reused.items() if memory <= size * FULL / 2}
-        return {**moved, **dict.fromkeys(stays, 0.0)}
+        return {**found, **dict.fromkeys(stays, 0.0)}
 
     def misses(self) -> tuple[Moved, Moved]:
         """TLB misses of each operand: those in the first level, and those of them that miss in the second, too."""

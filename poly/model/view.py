@@ -113,8 +113,7 @@ class View:
             if len(iterators) == 1:
                 found[str(position)] = widths[position]
             else:
-                names = [(_digit(position, iterator), self.extents[iterator]) for iterator in iterators]
-                found |= spread(names, ceil(widths[position] - 1e-9))
+                found |= spread(self.digits(position), ceil(widths[position] - 1e-9))
         return found
 
     def blocks(self, position: int, sizes: Sizes) -> tuple[int, ...]:
@@ -128,8 +127,14 @@ class View:
 
     def fastest(self, position: int) -> str:
         """The coordinate that changes with each step of a loop over single values."""
+        return self.digits(position)[-1][0] if position in self.determined else str(position)
+
+    def digits(self, position: int) -> tuple[tuple[str, int], ...]:
+        """The coordinates that a loop over single values counts, each with its extent, the last varying fastest."""
         names = self.determined.get(position, ())
-        return _digit(position, names[-1]) if len(names) > 1 else str(position)
+        if len(names) == 1:
+            return ((str(position), self.extents[names[0]]),)
+        return tuple((_digit(position, name), self.extents[name]) for name in names)
 
     def _left(self, position: int, widths: Sequence[float], depth: int, sizes: Sizes) -> float:
         """The number of values of a loop within the fixed blocks around it.

@@ -22,6 +22,7 @@ from poly.errors import SpecError
 from poly.frontends.c.declarations import type_of
 from poly.frontends.c.place import shown
 from poly.frontends.c.reader import Outlined, Outside
+from poly.ir.lookups import index_ranges
 from poly.ir.nest import Nest
 from poly.measure.child import Child, Died
 from poly.measure.data import Array, excess, fill, mean
@@ -285,6 +286,9 @@ def _data(nest: Nest, name: str, found: Outside, sizes: Mapping[str, int], numbe
         return np.array([sizes[name]], numpy_name)
     array = nest.array(name)
     values = np.empty([max(0, extent.evaluate(dict(sizes))) for extent in array.shape] or [1], numpy_name)
+    for least, end in (ends for array_name, *ends in index_ranges(nest, sizes) if array_name == name):
+        values[...] = np.random.default_rng(number).integers(least, max(end, least + 1), values.shape)
+        return values
     fill(values, number + 1, delicate(nest))
     if drifts(nest) and not delicate(nest) and values.ndim > 1 and values.dtype.kind == "f":
         values /= max(1, values.shape[-1])

@@ -111,4 +111,5 @@ def _done(routine: Routine) -> Iterator[str]:
     yield f"  done: for {first.isa.name}{f' (and others for {others})' if others else ''}"
     yield textwrap.indent(first.loops, "    ")
     tests = [f"{value} >= 0" for value in routine.conditions]
+    tests += [f"the elements of {name} are inside of what they index" for name in routine.indices]
     yield f"  the loops as written run unless {' and '.join([*tests, 'written arrays overlap no others'])}"

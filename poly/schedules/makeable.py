@@ -24,7 +24,7 @@ from poly.ir.tree import Band, Copy, Micro, Node, Sequence, statements, walk
 from poly.lowering.box_copy import boxed_reads, reading_kernels
 from poly.lowering.calls import Loops, Operand, inner_bands, taken_bands
 from poly.lowering.ctext import constants
-from poly.lowering.panel_copy import holds_all_steps, role_of
+from poly.lowering.panel_copy import holds_all_steps, holds_one_tile, role_of
 from poly.lowering.tile import checked_operands
 
 
@@ -166,15 +166,20 @@ def _check_kernel(nest: Nest, node: Micro, above: _Above) -> None:
             which = f"{operand.array}, role={side}" if twice else operand.array
             _check_contiguous(nest, node, loops, side, operand, which)
         else:
-            _check_steps(nest, node, above, above.panels[node.statement, side])
+            _check_panels(nest, node, above, above.panels[node.statement, side])
 
 
-def _check_steps(nest: Nest, node: Micro, above: _Above, packed: _Packed) -> None:
-    """Refuse a panel that is no box, if the tiles which read it have different steps."""
+def _check_panels(nest: Nest, node: Micro, above: _Above, packed: _Packed) -> None:
+    """Refuse panels of several tiles, and a panel that is no box, if the tiles which read it have different steps."""
     outer = tuple((band.name, band.function(node.statement)) for band in above.bands[: packed.depth])
     between = above.bands[packed.depth :]
+    array = packed.node.array
+    if not holds_one_tile(nest, packed.node, node, outer, between):
+        raise ScheduleError(
+            f"pack({array}): a panel would hold several tiles of {node.statement}, which the loops around do not tell "
+            f"apart. Remedy: don't skew the loops over tiles, or pack({array}) at loop {above.bands[-1].name}."
+        )
     if not holds_all_steps(nest, packed.node, node, outer, between):
-        array = packed.node.array
         raise ScheduleError(
             f"pack({array}): the tiles of {node.statement} that read one panel have different steps of the reduction. "
             f"Remedy: pack({array}) at loop {above.bands[-1].name}, or leave this step out."

@@ -14,6 +14,7 @@ from benchmarks import plot as plots
 from benchmarks.cli import bench
 from benchmarks.peers.package import Package
 from benchmarks.plot import balanced, panels, plot
+from benchmarks.runner import Rounds
 
 TINY = ["gemm", "--dtype", "f32", "--quick", "--only", "7x333x1001", "--threads", "1"]
 ROW = {
@@ -25,6 +26,7 @@ ROW = {
 
 def test_one_case_against_one_peer_as_json(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cli, "missing", lambda peers: {Package("pip", "some-blas"): ["some"]})
+    monkeypatch.setattr(cli, "QUICK", Rounds(0, (6, 6), attempts=1))
     done = CliRunner().invoke(bench, [*TINY, "--against", "numpy", "--json", "-"])
     assert done.exit_code == 0, done.output
     made = json.loads(done.stdout)

@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 from opencl_device import TARGET, device
 
+from benchmarks import cli
 from benchmarks.case import Case, Problem
 from benchmarks.cli import bench
 from benchmarks.contender import Failed, NotInstalled, Solver
@@ -38,9 +39,11 @@ from benchmarks.problems.loops import LoopsProblem
 from benchmarks.problems.matmul import Matmul
 from benchmarks.problems.softmax import Softmax
 from benchmarks.report import ResultLine
-from benchmarks.runner import ContenderTiming, Result, relative_error, tolerance
+from benchmarks.runner import ContenderTiming, Result, Rounds, relative_error, tolerance
+from benchmarks.workloads import bandwidth as memory_bound
 from benchmarks.workloads import nests, stencil
 from microkernels.dtypes import DType, f32, f64
+from poly.machine.calibration import described
 
 UNTUNED = Tuned({}, 0)
 
@@ -271,9 +274,12 @@ def test_pocl_keeps_its_threads_in_processes_that_measure(monkeypatch: pytest.Mo
         assert threads.VARIABLE not in os.environ
 
 
-def test_the_command_on_one_case(clblast: Stage, tmp_path: Path) -> None:
+def test_the_command_on_one_case(clblast: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli, "QUICK", Rounds(0, (3, 3), attempts=1))
+    monkeypatch.setattr(cli, "at_hand", lambda here: described(here.isa.name, tuple(c.bytes for c in here.caches)))
+    monkeypatch.setattr(memory_bound, "ORDER", 512)
     file = tmp_path / "rows.json"
-    arguments = ["bandwidth", "--target", TARGET, "--only", "matvec 4096", "--quick", "--json", str(file)]
+    arguments = ["bandwidth", "--target", TARGET, "--only", "matvec 512", "--quick", "--json", str(file)]
     done = CliRunner().invoke(bench, arguments)
     assert done.exit_code == 0, done.output
     told = json.loads(file.read_text())

@@ -230,7 +230,7 @@ def plain_names(case: Case) -> dict[str, str]:
 
 
 @given(renamings(CASES), st.booleans())
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 def test_any_names_run_alike(drawn: tuple[str, Names], strided: bool) -> None:
     """Every element of every array, after packs, tiles, lanes, microkernels and parts."""
     case, names = CASES[drawn[0]], drawn[1]
@@ -248,7 +248,7 @@ def test_any_names_run_alike_on_a_device(drawn: tuple[str, Names]) -> None:
 
 
 @given(renamings(CASES))
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=9, deadline=None, suppress_health_check=list(HealthCheck))
 def test_any_names_touch_alike(drawn: tuple[str, Names]) -> None:
     """Working sets and footprints are those of the nest under plain names."""
     case, names = CASES[drawn[0]], drawn[1]
@@ -278,7 +278,7 @@ def plain_choice(name: str) -> tuple[int, list[str], int]:
 
 
 @given(renamings(CASES))
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=9, deadline=None, suppress_health_check=list(HealthCheck))
 def test_any_names_are_chosen_for_alike(drawn: tuple[str, Names]) -> None:
     """The space of schedules is as large, and the model's choice has the same steps and text."""
     name, names = drawn

@@ -253,7 +253,7 @@ FACTS = st.recursive(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=200)
 @given(name=st.sampled_from(sorted(record().facts())), value=FACTS)
 def test_any_fact_of_a_record_may_be_anything(name: str, value: Any, tmp_path_factory: pytest.TempPathFactory) -> None:
     """It is refused, or everything that is done with records works."""
@@ -329,7 +329,7 @@ def everything(store: Store, file: Path) -> list[Callable[[], object]]:
     ]
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(data=st.data())
 @pytest.mark.slow
 def test_any_bytes_of_the_file_may_be_wrong(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -158,6 +158,13 @@ def refused(make) -> str:
             "loop i holds a copy of L. Remedy: distribute before pack.",
         ),
         (
+            lambda: (
+                schedule(matmul).tile(i=6, j=4).microkernel("gemm_portable_6x4").pack("B").skew("j_tile", by="i_tile")
+            ),
+            "skew(j_tile, by=i_tile) does not fit: pack(B): a panel would hold several tiles of S0, which the loops "
+            "around do not tell apart. Remedy: don't skew the loops over tiles, or pack(B) at loop j_tile.",
+        ),
+        (
             lambda: schedule(solve).enclose("k", S0="i // 8", S1="i // 16"),
             "enclose(k, S0=i // 8, S1=i // 16) is illegal: S0[8, 0] must run before S1[8] (flow on x, with N = 9).",
         ),

@@ -145,7 +145,8 @@ def _schedules(
     drawing = Drawing(nest, isa, base.target, base.threads, rng, base.target.endswith("gpu"))
     drawing.before = lambda steps: announce(_with(base, steps))
     if opencl:
-        drawing.space = lambda: _device_space(nest, isa)  # type: ignore[method-assign]
+        drawing.model = lambda: _device(isa)  # type: ignore[method-assign]
+        drawing.space = lambda: derive(nest, _device(isa))  # type: ignore[method-assign]
     seen: set[Steps] = set()
     halves = any(arg.dtype == "f16" for arg in base.program.args)
     for kind in kinds(rng, HALVES if halves else SCHEDULES[base.route]):
@@ -177,11 +178,11 @@ def _schedules(
             yield taken.steps, taken.made
 
 
-def _device_space(nest: poly.Nest, isa):
+def _device(isa):
     from microkernels.opencl_isa import is_gpu
     from poly.model.core import Target
     from poly.model.host import caches, rates
     from poly.model.rates import nominal
 
     known = nominal(isa) if is_gpu(isa) else rates(isa, isa.units)
-    return derive(nest, Target(isa, caches(), known, isa.units))
+    return Target(isa, caches(), known, isa.units)

@@ -8,6 +8,7 @@ import textwrap
 
 import numpy as np
 
+from fuzz import syntax
 from fuzz.data import NUMPY
 from fuzz.interpreter import Rejected
 from fuzz.pairs import Failure, Pair, arguments
@@ -41,7 +42,9 @@ def _elements(pair: Pair) -> int:
 def _by_fuzzer(pair: Pair) -> str:
     """A test with the fuzzer's own code, for headers and devices, which need much glue."""
     text = textwrap.indent(pair.program.text(), "# ")
-    imports = "from fuzz.pairs import Pair, Run, tried\nfrom fuzz.schedules import Step\nfrom fuzz.syntax import *\n"
+    known = [name for name in dir(syntax) if re.search(rf"\b{name}\(", repr(pair))]
+    imports = "from fuzz.pairs import Pair, Run, tried\nfrom fuzz.schedules import Step\n"
+    imports += f"from fuzz.syntax import {', '.join(known)}\n"
     return f"{imports}\n{text}assert tried(\n    {pair!r}\n) is None\n"
 
 

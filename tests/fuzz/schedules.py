@@ -1,4 +1,4 @@
-"""Random schedules: walks of random steps, points of the space, those with a few steps changed, tiles for microkernels.
+"""Random schedules: walks of random steps, points of the space, those and the default changed, tiles for microkernels.
 
 A step that poly refuses is skipped. Any other exception of a step is a failure of poly.
 """
@@ -16,7 +16,10 @@ import poly
 from microkernels.catalogue import shapes
 from microkernels.isa import ISA
 from microkernels.opencl_isa import is_gpu
+from poly.autoschedule.default import default_schedule
 from poly.ir.tree import Band, bands, statements
+from poly.model.core import Target
+from poly.model.host import here
 from poly.schedules.schedule import Schedule
 
 REFUSALS = (
@@ -107,6 +110,9 @@ class Drawing:
                 self._replay(taken, self._point())
             case "changed":
                 self._replay(taken, self._changed(self._point()))
+            case "edited":
+                self._replay(taken, steps_of(default_schedule(self.nest, self.model())))
+                self._walk(taken, len(taken.steps) + self.rng.choice((1, 2, 3)))
         return taken
 
     def _replay(self, taken: Taken, steps: tuple[Step, ...]) -> None:
@@ -122,6 +128,10 @@ class Drawing:
             return steps_of(space.schedule(self.rng.choice(points))) if points else ()
         except poly.ScheduleError:  # a grid's point may be illegal; a search passes by
             return ()
+
+    def model(self) -> Target:
+        """The machine that the default schedule is for."""
+        return here(self.isa, self.threads)
 
     def space(self) -> Any:
         return poly.space(self.nest, target=self.target, threads=self.threads)
@@ -386,7 +396,7 @@ def kinds(rng: Random, count: int) -> Iterator[str]:
     """The kinds of this many schedules; the default is always among them."""
     yield "default"
     for _ in range(count - 1):
-        yield rng.choices(("walk", "tiles", "point", "changed"), (45, 25, 12, 18))[0]
+        yield rng.choices(("walk", "tiles", "point", "changed", "edited"), (42, 23, 10, 15, 10))[0]
 
 
 __all__ = ["REFUSALS", "Drawing", "Step", "StepFailed", "Taken", "is_gpu", "kinds", "steps_of"]

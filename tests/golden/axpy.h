@@ -73,6 +73,7 @@ typedef enum axpy_status {
   AXPY_WORKSPACE_TOO_SMALL = 7, /* the workspace is null, or smaller than the workspace_size function says */
   AXPY_OUT_OF_MEMORY = 8,       /* no memory for the workspace */
   AXPY_UNSUPPORTED_ISA = 9,     /* this CPU, or this build, does not have the instruction set */
+  AXPY_BAD_INDEX = 10,          /* an element that is looked up as an index is outside of the array */
 } axpy_status;
 
 typedef enum axpy_isa {
@@ -201,6 +202,7 @@ const char *axpy_status_text(axpy_status status)
   case AXPY_WORKSPACE_TOO_SMALL: return "the workspace is null, or smaller than the workspace_size function says";
   case AXPY_OUT_OF_MEMORY: return "no memory for the workspace";
   case AXPY_UNSUPPORTED_ISA: return "this CPU, or this build, does not have the instruction set";
+  case AXPY_BAD_INDEX: return "an element that is looked up as an index is outside of the array";
   }
   return "no status of this file";
 }

@@ -79,6 +79,7 @@ typedef enum matmul_status {
   MATMUL_WORKSPACE_TOO_SMALL = 7, /* the workspace is null, or smaller than the workspace_size function says */
   MATMUL_OUT_OF_MEMORY = 8,       /* no memory for the workspace */
   MATMUL_UNSUPPORTED_ISA = 9,     /* this CPU, or this build, does not have the instruction set */
+  MATMUL_BAD_INDEX = 10,          /* an element that is looked up as an index is outside of the array */
 } matmul_status;
 
 typedef enum matmul_isa {
@@ -230,6 +231,7 @@ const char *matmul_status_text(matmul_status status)
   case MATMUL_WORKSPACE_TOO_SMALL: return "the workspace is null, or smaller than the workspace_size function says";
   case MATMUL_OUT_OF_MEMORY: return "no memory for the workspace";
   case MATMUL_UNSUPPORTED_ISA: return "this CPU, or this build, does not have the instruction set";
+  case MATMUL_BAD_INDEX: return "an element that is looked up as an index is outside of the array";
   }
   return "no status of this file";
 }

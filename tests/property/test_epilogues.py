@@ -85,7 +85,7 @@ def on_tiles(made: Schedule) -> tuple[str, ...]:
     return next((found for node in walk(made.tree) if (found := beside(node))), ())
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.data())
 def test_results_on_tiles(data: st.DataObject) -> None:
     epilogues = data.draw(st.lists(st.sampled_from(list(EPILOGUES)), min_size=1, max_size=3))

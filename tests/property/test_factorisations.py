@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import sqrt
+from random import Random
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from microkernels.catalogue import gemm
 from microkernels.isa import ISAS
 from poly import Nest, f64
 from poly.autoschedule.default import default_form
-from poly.autoschedule.rules.factorisations import Blocks, eliminations, factorised
+from poly.autoschedule.rules.factorisations import Blocks, eliminations, factorisations, factorised
 from poly.autoschedule.rules.lanes import vectorized
 from poly.autoschedule.rules.sharing import parallelized
 from poly.embed.routine import USUAL
@@ -149,7 +150,7 @@ def check(nest: Nest, made: poly.Schedule, size: int, threads: int = 1) -> None:
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=bound)
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(
     st.sampled_from(NESTS),
     st.sampled_from(["f32", "f64"]),
@@ -182,6 +183,15 @@ def test_threads_share_the_tiles(nest: Nest) -> None:
     shared = parallelized(made, 2)
     assert any(step.name == "parallel" for step in shared.steps)
     check(nest, vectorized(shared), 43, threads=2)
+
+
+@pytest.mark.parametrize("nest", [lu, solve_rows])
+def test_points_of_its_forms_are_legal(nest: Nest) -> None:
+    target = Target.nominal(ISAS["avx2"], USUAL, 2)
+    for form in factorisations(nest.with_sizes({"N": 70}), target):
+        structure = form.structure(target, {})
+        for at in Random(1).sample(list(structure.points()), 2):
+            form.schedule(structure.values(at))
 
 
 @pytest.mark.parametrize("nest", [floyd, trisolve, inplace_mm])

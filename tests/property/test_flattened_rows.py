@@ -49,7 +49,7 @@ def indices(y: f32[B, C, H, W]):
                     y[b, c, i, j] = 64 * b + 16 * c + 4 * i + j
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=9, deadline=None)
 @given(
     sizes=st.tuples(st.integers(1, 3), st.integers(1, 5), st.integers(1, 20), st.integers(1, 40)),
     target=st.sampled_from(["c", "c:avx2", "c:portable"]),

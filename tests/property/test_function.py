@@ -199,7 +199,7 @@ CALLS = st.tuples(
 )
 
 
-@settings(max_examples=120)
+@settings(max_examples=70)
 @given(st.sampled_from([first_column, added_columns]), st.lists(CALLS, min_size=2, max_size=8))
 def test_a_call_does_not_depend_on_the_calls_before(tested: poly.Function, calls: list[Any]) -> None:
     """Each gives the same result or error as on a nest that has never been called."""

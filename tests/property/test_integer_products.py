@@ -69,7 +69,7 @@ def shapes(nest: Nest, extents: dict[str, int]) -> list[tuple[int, ...]]:
     return [tuple(extent.constant for extent in array.shape) for array in made.arrays]
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     st.sampled_from(sorted(FORMS)),
     st.sampled_from(list(product(KINDS, KINDS))),

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import islpy as isl
 import numpy as np
 import pytest
+from header_calls import CODES
+from headers import STRICT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -133,11 +138,15 @@ def test_an_array_without_elements_has_no_index() -> None:
         poly.compile(nest("y[i, j] = x[a[i, j], j]"))(np.empty((0, 3)), y, a, np.empty(0, np.int32))
 
 
-def test_the_same_loops_in_c() -> None:
-    made = poly.from_c("""
-        void spmv(int n, int m, int k, double a[n][k], int col[n][k], double x[m], double y[n]) {
-            for (int i = 0; i < n; i++) for (int j = 0; j < k; j++) y[i] += a[i][j] * x[col[i][j] - 1];
-        }""")
+@pytest.mark.parametrize(
+    "line", ["y[i] += a[i][j] * x[col[i][j] - 1];", "c = col[i][j] - 2; y[i] += a[i][j] * x[c + 1];"]
+)
+def test_the_same_loops_in_c(line: str) -> None:
+    made = poly.from_c(f"""
+        void spmv(int n, int m, int k, double a[n][k], int col[n][k], double x[m], double y[n]) {{
+            int c;
+            for (int i = 0; i < n; i++) for (int j = 0; j < k; j++) {{ {line} }}
+        }}""")
     rng = np.random.default_rng(3)
     a, col, x, y = rng.normal(size=(7, 4)), rng.integers(1, 6, (7, 4)), rng.normal(size=5), np.zeros(7)
     made(a, col.astype(np.int32), x, y)
@@ -173,6 +182,43 @@ def test_an_array_of_indices_is_not_written() -> None:
         nest("y[i, j] = x[a[i, j], j]", "a[i, j] = 0")
 
 
-def test_a_header_does_not_check_indices(tmp_path: Any) -> None:
-    with pytest.raises(poly.SpecError, match="looks up indices of x in a, which a header does not check"):
-        poly.write_header(tmp_path / "x.h", poly.compile(nest("y[i, j] = x[a[i, j], j]")))
+HEADERS = {
+    "sums": (["y[i, j] += x[a[i, j] + 1, j] * x[M - 1 - (M - 1) + b[a[j, i]], 0]"], "i16"),
+    "some": (["if (i + j) % 2 == 0:", "    y[i, j] = x[a[i, j], j]"], "u8"),
+}
+
+
+@pytest.mark.parametrize(("name", "dense"), [("sums", False), ("some", True)])
+def test_headers_check_indices(tmp_path: Path, name: str, dense: bool) -> None:
+    """A call with an index outside returns a status and writes nothing; what isn't looked up may be anything."""
+    lines, dtype = HEADERS[name]
+    made = nest(*lines, dtype=dtype)
+    header = poly.write_header(tmp_path / "x.h", poly.compile(made, threads=1), isas=["portable"], dense=dense)
+    command = ["gcc", "-x", "c", "-O1", *STRICT, str(header), "-lm", "-o"]
+    subprocess.run([*command, str(tmp_path / "try"), "-DLOOKED_SELFTEST"], check=True)
+    assert subprocess.run([tmp_path / "try"], capture_output=True, check=True).stdout.rstrip().endswith(b"PASS")
+    subprocess.run([*command, str(tmp_path / "x.so"), "-DLOOKED_IMPLEMENTATION", "-shared", "-fPIC"], check=True)
+    function = ctypes.CDLL(str(tmp_path / "x.so")).looked
+
+    def call(arrays: list[np.ndarray]) -> int:
+        sizes = {"M": 6, "N": 5}
+        given = [ctypes.c_int64(sizes[size]) for size in made.sizes]
+        for array in arrays:
+            given += [ctypes.c_void_p(array.ctypes.data), *[ctypes.c_int64(0)] * (array.ndim - 1) * (not dense)]
+        return int(function(*given))
+
+    x, y, a, b = arrays = data(6, 5, dtype)
+    a[:] = np.minimum(a, 4)
+    expected = [values.copy() for values in arrays]
+    reference(made, tuple(expected))
+    assert call(arrays) == CODES["OK"]
+    np.testing.assert_allclose(y, expected[1])
+    for place, bad in (((2, 4), 6), ((4, 2), 200 if dtype == "u8" else -2)):
+        kept, a[place] = a[place], bad
+        before = y.copy()
+        assert call([x, y, a, b]) == CODES["BAD_INDEX"]
+        np.testing.assert_array_equal(y, before)
+        a[place] = kept
+    if name == "some":
+        a[0, 1] = 77
+        assert call(arrays) == CODES["OK"]

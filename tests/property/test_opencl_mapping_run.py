@@ -127,7 +127,7 @@ def test_with_known_sizes_and_loops_of_one_iteration(name: str) -> None:
         check(known, {})
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(nests(), st.data())
 def test_random_nests(nest: Nest, data: st.DataObject) -> None:
     check(data.draw(mapped(nest)), {"N": VALUE_OF_N})

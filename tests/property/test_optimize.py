@@ -27,6 +27,7 @@ SCOP = [
     "for (i = 0; i < n; i++) if (i > 2) t = y[i];",
     "for (i = 0; i < n; i++) x[i] = own(y[i], i) - local[0];",
     "for (i = 0; i < 4; i++) local[i] = x[0] + i; for (i = 0; i < n; i++) y[i] += local[3];",
+    "for (i = 0; i < n; i++) y[i] += G[at[i + 1] - 1];",
     "for (i = n - 1; i > 0; i--) G[i] = x[i] + K * G[i - 1]; total = G[n - 1];",
 ]
 AFTER = [
@@ -44,6 +45,7 @@ HEAD = """#include <stdio.h>
 #define M (m)
 enum { K = 2 };
 static double G[16], total;
+static int at[16] = {9, 3, 16, 1, 1, 7, 12, 13, 2, 4};
 static double own(double v, int most) { if (v > most) return most; return v + K; }
 """
 MAIN = """

@@ -10,14 +10,14 @@ import poly
 from poly import f32, f64
 
 
-@settings(max_examples=25)
+@settings(max_examples=16)
 @example(ONES, f32, True)
 @given(products(), st.sampled_from([f32, f64]), st.booleans())
 def test_any_contraction(product: Product, dtype: poly.DType, known: bool) -> None:
     check_contraction(product, dtype, known, poly.compile)
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @example(STRIDES, 5, 0, False)
 @given(bodies(), st.integers(0, 9), st.sampled_from([0, 1, 2, 5, 9, 17, 21]), st.booleans())
 def test_any_nest(lines: list[str], m: int, n: int, known: bool) -> None:

@@ -123,7 +123,7 @@ def compared(nest: poly.Nest, made: Schedule, isa: ISA, threads: int = 1) -> Non
     np.testing.assert_allclose(arrays["D"], expected["D"], rtol=2e-4, atol=2e-4)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.data())
 def test_chains_in_blocks_of_rows(data: st.DataObject) -> None:
     between, after = data.draw(st.sampled_from(list(BETWEEN))), data.draw(st.sampled_from(list(AFTER)))

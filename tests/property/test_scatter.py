@@ -32,7 +32,7 @@ BROADCAST = Scatter(("i", "j", "k", "l"), (67, 2, 2, 1), ((("i", 1),),), ((("j",
 """Neither operand depends on the only loop of the output, which is longer than a tile."""
 
 
-@settings(max_examples=60)
+@settings(max_examples=36)
 @example(BROADCAST, True, 1)
 @example(POLYNOMIALS, True, 1)
 @example(SMALL, True, 1)
@@ -44,7 +44,7 @@ def test_any_scatter(scatter: Scatter, known: bool, threads: int) -> None:
     check_scatter(poly.compile(scatter.nest, sizes=sizes, threads=threads), scatter)
 
 
-@settings(max_examples=60)
+@settings(max_examples=36)
 @example(POLYNOMIALS, 0)
 @example(SMALL, 4)
 @example(TRANSPOSED, 1)

@@ -20,7 +20,7 @@ from poly.schedules.steps import (
 WITNESS = re.compile(r"(\w+)\[([^\]]*)\] (must run before|and) (\w+)\[([^\]]*)\](?:.*with N = (\d+))?")
 
 
-@settings(max_examples=80)
+@settings(max_examples=50)
 @given(nests(), st.data())
 def test_an_accepted_schedule_computes_the_same_and_a_refused_step_has_a_true_witness(nest: Nest, data: st.DataObject):
     made = schedule(nest)

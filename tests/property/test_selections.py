@@ -111,7 +111,7 @@ def test_it_runs_in_lanes(nest: poly.Function) -> None:
     assert any(band.vectorize for band in bands(made.schedule.tree))
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=16)
 @given(st.data())
 @pytest.mark.parametrize("nest", NESTS, ids=lambda nest: nest.name)
 def test_the_iteration_is_the_one_that_the_loops_select(nest: poly.Function, data: st.DataObject) -> None:

@@ -34,7 +34,7 @@ CACHES = Caches(32 << 10, 1 << 20, 16 << 20)
 TIGHT = Caches(2 << 10, 16 << 10, 64 << 10)
 """Caches so small that small problems are cut."""
 
-SPECS = ("ik,kj->ij", "ki,kj->ij", "ik,jk->ij", "bik,bkj->bij", "abk,kcd->acbd", "dbea,ec->abcd")
+SPECS = ("ik,kj->ij", "ki,kj->ij", "ik,jk->ij", "bik,bkj->bij", "akb,kcd->acbd", "dbea,ec->abcd")
 
 
 def space(contraction: Contraction, sizes: dict[str, int], threads: int = 1, coarse: bool = False) -> Space:

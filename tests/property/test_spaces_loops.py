@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Iterable
 from random import Random
 from typing import Any
 
@@ -113,6 +114,11 @@ SEVERAL: dict[poly.Nest, set[tuple[str, str]]] = {
 """Nests to which a rule applies in several places, or several rules, with the traits of their defaults."""
 
 
+def each(some: Iterable[poly.Nest]) -> list[Any]:
+    """Nests in turn for one thread and for two."""
+    return [pytest.param(nest, 1 + at % 2, id=f"{nest.name}-{1 + at % 2}") for at, nest in enumerate(some)]
+
+
 def stable(nest: poly.Nest) -> list[Any]:
     """Arguments; the matrix of a solve is far from singular."""
     made = arguments(nest, {})
@@ -121,10 +127,10 @@ def stable(nest: poly.Nest) -> list[Any]:
     return made
 
 
-@pytest.mark.parametrize(("known", "threads"), [(True, 1), (False, 2)])
-@pytest.mark.parametrize("nest", SIZES, ids=lambda nest: nest.name)
-def test_the_default_is_a_point(nest: poly.Nest, known: bool, threads: int) -> None:
-    given_nest = nest.with_sizes(SIZES[nest]) if known else nest
+@pytest.mark.parametrize(("nest", "threads"), each(SIZES))
+def test_the_default_is_a_point(nest: poly.Nest, threads: int) -> None:
+    """On one thread at known sizes, on two at open ones."""
+    given_nest = nest.with_sizes(SIZES[nest]) if threads == 1 else nest
     space = derived(given_nest, threads)
     expected = default_schedule(given_nest, Target.nominal(HOST, LARGE, threads))
     assert space.choice in space
@@ -144,8 +150,7 @@ def test_the_default_has_neighbours(nest: poly.Nest, threads: int) -> None:
     assert all(dict(structure.traits).get("order") != "by default" for structure in space.structures)
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("nest", SMALL, ids=lambda nest: nest.name)
+@pytest.mark.parametrize(("nest", "threads"), each(SMALL))
 def test_structures_differ(nest: poly.Nest, threads: int) -> None:
     space = derived(nest.with_sizes(SMALL[nest]), threads, TINY)
     traits = [structure.traits for structure in space.structures]
@@ -170,8 +175,7 @@ def test_knobs_ascend_within_the_loops(nest: poly.Nest) -> None:
             )
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("nest", SEVERAL, ids=lambda nest: nest.name)
+@pytest.mark.parametrize(("nest", "threads"), each(SEVERAL))
 def test_several_rules_make_one_form(nest: poly.Nest, threads: int) -> None:
     """Where more than one rule applies the default is still a point, with the sizes of each rule open."""
     caches = TINY if nest is two_times else LARGE
@@ -193,8 +197,7 @@ def test_several_rules_make_one_form(nest: poly.Nest, threads: int) -> None:
             np.testing.assert_allclose(our, their, rtol=1e-5 if our.dtype == np.float32 else 1e-9)
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("nest", [*SMALL, *SEVERAL], ids=lambda nest: nest.name)
+@pytest.mark.parametrize(("nest", "threads"), each([*SMALL, *SEVERAL]))
 def test_a_form_makes_what_was_tried(nest: poly.Nest, threads: int) -> None:
     """The schedule that stands for a form, its cost and its legality is that of its usual values."""
     target = Target.nominal(HOST, TINY, threads)

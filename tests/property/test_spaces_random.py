@@ -16,7 +16,7 @@ from poly.model.core import Target
 from poly.schedules.schedule import Schedule
 
 
-@settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=10, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(nest=nests())
 def test_points_are_legal_and_have_a_cost(nest: poly.Nest) -> None:
     for known, caches, threads in ((nest.with_sizes({"N": 40}), TINY, 1), (nest, LARGE, 2)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -65,7 +65,7 @@ def always_folded() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("always_folded")
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(local_schedules(), st.booleans(), st.integers(1, 2))
 def test_any_schedule_of_locals(made: Schedule, known: bool, threads: int) -> None:
     nest, tree = fixed(made.nest, made.tree, SIZE) if known else (made.nest, made.tree)
@@ -129,3 +129,46 @@ def test_many_temporary_values_need_no_memory() -> None:
     )
     program = lower(nest, nest.tree, host())
     assert program.workspaces == () and sum(buffer.variable for buffer in program.buffers) == 90
+
+
+@poly.nest
+def at_the_end(A: f64[N], B: f64[N, N], C: f64[N, N]):
+    for i in range(N):
+        w: f64[N + 2]
+        for j in range(N + 2):
+            w[j] = A[i] + j  # noqa: F821
+        for j in range(N):
+            C[i, j] = w[j] * w[j + 2]  # noqa: F821
+        if i == N - 1:
+            for j in range(N):
+                B[i, j] = w[j + 1]  # noqa: F821
+
+
+@poly.nest
+def copied(A: f64[N, N], B: f64[2 * N]):
+    for j in range(N):
+        B[j] = 1.0
+        for k in range(2, j + 1):
+            A[j, k] = B[N]
+
+
+SCHEDULES: dict[str, Callable[[poly.Nest], Schedule]] = {
+    "as written": poly.schedule,
+    "parallel": lambda nest: poly.schedule(nest).parallel("i" if nest.name == "at_the_end" else "j"),
+    "packed": lambda nest: poly.schedule(nest).parallel("j").pack("B", at="j"),
+}
+
+
+@pytest.mark.parametrize(
+    ("nest", "way"), [(at_the_end, "as written"), (at_the_end, "parallel"), (copied, "parallel"), (copied, "packed")]
+)
+@pytest.mark.parametrize("known", [{}, {"N": 3}])
+def test_what_the_last_iteration_keeps_is_there_for_all_of_it(nest: poly.Nest, way: str, known: dict[str, int]) -> None:
+    """Statements that only the last iteration has could run behind the loop, in a thread's other memory."""
+    made = SCHEDULES[way](nest.with_sizes(known))
+    arrays = [np.random.default_rng(1).random([e.evaluate({"N": 3}) for e in a.shape]) for a in nest.arguments]
+    expected = [values.copy() for values in arrays]
+    reference(nest, tuple(expected))
+    poly.compile(made.nest, schedule=made, threads=2)(*arrays)
+    for got, wanted in zip(arrays, expected, strict=True):
+        np.testing.assert_allclose(got, wanted)

@@ -101,7 +101,7 @@ def test_contractions(spec: str) -> None:
     agree(program, extents, threads=4)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(nests())
 def test_random_nests(nest: Nest) -> None:
     """Those of which some loop is parallel."""

@@ -55,7 +55,7 @@ SUMS_ACROSS = Triangular((50, 131, 131), (FREE, FREE, STRICT), first="zeroed")
 STRIDED = Triangular((70, 70, 50), (LOWER, FREE, FREE), same=True, apart=2)
 
 
-@settings(max_examples=30)
+@settings(max_examples=18)
 @example(SYRK, True, 2)
 @example(COVARIANCE, False, 1)
 @example(TRIANGLE_TIMES_MATRIX, True, 1)
@@ -228,7 +228,7 @@ def two_products(draw: st.DrawFn) -> TwoProducts:
 SYR2K = TwoProducts(97, 97, 65, True, "ikj", "BE", "+", False)
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @example(SYR2K, True, 2)
 @given(two_products(), st.booleans(), st.sampled_from([1, 2]))
 def test_any_sum_of_two_products(products: TwoProducts, known: bool, threads: int) -> None:
@@ -248,7 +248,7 @@ TRMM = InPlace(97, 65, on_left=True, transposed=True, order="ijk")
 ON_THE_RIGHT = InPlace(65, 97, on_left=False, transposed=True, order="ikj", behind=3)
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @example(TRMM, True, 2)
 @example(ON_THE_RIGHT, False, 1)
 @given(in_place(), st.booleans(), st.sampled_from([1, 2]))
@@ -337,7 +337,7 @@ def by_hand(draw: st.DrawFn) -> ByHand:
     return ByHand(draw(st.sampled_from([1, 4, 6])), depth, tuple(order), draw(inside), draw(inside))
 
 
-@settings(max_examples=30)
+@settings(max_examples=18)
 @example(SYRK, ByHand(6, 32, ("step", "column", "row"), 1, 2), True)
 @example(APART, ByHand(4, None, ("row", "column"), 1, 0), False)
 @given(triangular("ij ij ik jk ij+jk"), by_hand(), st.booleans())

@@ -66,7 +66,7 @@ def test_loops_that_isl_gets_wrong_are_not_used(nest: poly.Function) -> None:
         np.testing.assert_array_equal(got, right)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(nests(), st.data())
 def test_loops_of_random_schedules_visit_all(nest: poly.Nest, data: st.DataObject) -> None:
     made = poly.schedule(nest)

@@ -122,6 +122,14 @@ def transpose(A: f64[N, M], B: f64[M, N]):
 
 
 @poly.nest
+def mirrored(A: f64[N, N]):
+    for i in range(N):
+        for j in range(i, N):
+            A[i, j] = A[i, j] / 4.0
+            A[j, i] = A[i, j]
+
+
+@poly.nest
 def column_sums(A: f64[N, M], s: f64[M]):
     for j in range(M):
         s[j] = 0.0
@@ -178,7 +186,7 @@ def backwards(A: f64[N, M], B: f64[N, M], C: f64[N, M]):
 
 NESTS = [
     jacobi_1d, jacobi_2d, heat_3d, seidel_2d, seidel_1d, forward, solve_rows, solve_block,
-    softmax, transpose, column_sums, chain, normalised, two_triangles, backwards,
+    softmax, mirrored, column_sums, chain, normalised, two_triangles, backwards,
 ]  # fmt: skip
 
 

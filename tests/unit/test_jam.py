@@ -77,7 +77,7 @@ def expected(x, w, y, stride, pad, last, zeroed):
     return np.moveaxis(total, 0, -1) if last else total
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     channels=st.integers(1, 35),
     image=st.tuples(st.integers(3, 19), st.integers(3, 35)),
@@ -146,7 +146,7 @@ def pooling(channels, image, taps, stride, last, T):
     return (nhwc if last else nchw), (P, Q)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     channels=st.integers(1, 35),
     image=st.tuples(st.integers(3, 19), st.integers(3, 35)),

@@ -14,7 +14,7 @@ from machines import LARGE, TINY
 
 import poly
 from microkernels.dtypes import DTYPES
-from microkernels.isa import host
+from microkernels.isa import AVX512, host
 from poly import f32
 from poly.autoschedule.rules.lanes import vectorized
 from poly.autoschedule.rules.wavefront import overlapped
@@ -253,6 +253,10 @@ def test_threads_share_the_work() -> None:
     )
     assert two == pytest.approx(alone * 2 / 3, rel=0.01), "three rows on two threads: one has two of them"
     assert three == pytest.approx(alone / 3, rel=0.01)
+    five = vectorized(poly.schedule(chain.with_sizes({"N": 5, "M": 4_000_000})))
+    blocks = five.split(i=3).parallel("i_tile").split(i_2=3).parallel("i_2_tile")
+    alone, two = (predicted(m, target(TINY, threads)).seconds for m, threads in ((five, 1), (blocks, 2)))
+    assert two == pytest.approx(alone * 3 / 5, rel=0.01), "the last block is a partial one"
 
 
 def test_nothing_moves_where_all_stays() -> None:
@@ -268,3 +272,14 @@ def test_a_register_tile_takes_longer_over_more_steps() -> None:
         return TileCalls(DTYPES["f32"], 6, 32, steps, 1, (6,), (32,), steps, Pitches(0, 0, 0)).time(target())
 
     assert time(200) > 1.5 * time(100)
+
+
+def test_many_rows_that_are_not_all_as_far_apart_need_a_pointer_each() -> None:
+    def time(rows: int, uneven: bool) -> float:
+        pitches = Pitches(120, 0, 0, uneven)
+        return TileCalls(DTYPES["f32"], 28, 16, 500, 1, (rows,), (16,), 500, pitches).time(
+            Target.nominal(AVX512, LARGE, 1)
+        )
+
+    assert time(28, True) > 1.1 * time(28, False)
+    assert time(6, True) == time(6, False)

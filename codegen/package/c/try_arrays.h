@@ -5,7 +5,8 @@
 #define TRY_WRAPS
 #endif
 enum { TRY_START, TRY_HAVE, TRY_WANT };
-enum { TRY_READ, TRY_SET, TRY_UPDATED, TRY_MAYBE_SET }; /* what is done to an array; the last: perhaps set, then read */
+/* What is done to an array. The first: it is read, and its elements are indices; the last: perhaps set, then read. */
+enum { TRY_INDEX, TRY_READ, TRY_SET, TRY_UPDATED, TRY_MAYBE_SET };
 
 typedef struct try_argument {
     const char *name;
@@ -16,6 +17,7 @@ typedef struct try_argument {
 typedef struct try_array {
     const try_argument *is;
     int64_t extent[TRY_RANK], stride[TRY_RANK], told[TRY_RANK];
+    int64_t least, end; /* of indices */
     int64_t elements, width, shift, span, block; /* the last four in bytes: an element, before the array, it, a copy */
     unsigned char *memory, *copy[3];
     void *data; /* what a call gets */
@@ -109,7 +111,8 @@ TRY_WRAPS static void try_fill(const try_array *a, int seed, int delicate, int d
         state ^= state << 17;
         drawn = (double)(state >> 11) / 9007199254740992.0;
         value = delicate ? drawn + 0.5 : 2.0 * drawn - 1.0;
-        if (!try_is_float(a)) value = floor(7.0 * drawn) - (a->is->type == 'B' ? 0.0 : 3.0);
+        if (a->is->use == TRY_INDEX) value = (double)a->least + floor(drawn * (double)(a->end - a->least));
+        else if (!try_is_float(a)) value = floor(7.0 * drawn) - (a->is->type == 'B' ? 0.0 : 3.0);
         else if (delicate && square && subscript[last] == subscript[last - 1]) value = 2.0 * (double)a->extent[last];
         else if (drifts && !delicate && last > 0) value /= (double)a->extent[last];
         try_put(a, at, value);
@@ -163,7 +166,7 @@ static double try_excess(const try_array *a, int64_t at, double scale, double me
    is expected to have, which grows with the root of n. */
 static void try_compare(const try_array *a, int64_t terms, try_error *worst)
 {
-    const int written = a->is->use != TRY_READ;
+    const int written = a->is->use > TRY_READ;
     int64_t subscript[TRY_RANK] = {0}, at = a->shift, strange = 0, left;
     const double mean = written ? try_mean(a, &strange) : 0.0;
     const double scale = 32.0 * (a->is->type == 'f' ? (double)FLT_EPSILON : DBL_EPSILON) * sqrt((double)terms);

@@ -44,6 +44,8 @@ def _routine(header: Header, routine: Routine) -> str:
         indented(arguments(routine.sizes, routine.signature.buffers, _strides, threads)),
         "",
     ]
+    names = " and ".join(routine.indices)
+    lines += [f"Elements of {names} that are looked up are checked before the workspace: PFX_BAD_INDEX."] * bool(names)
     lines += [f"Sizes with kernels of their own: {own}."] * bool(own)
     lines += [*routine.notes, ""]
     first = routine.variants[0]

@@ -12,10 +12,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
+from codegen.c import functions
 from codegen.integer import in_c, product
 from codegen.names import c_name
 from codegen.package.api import own_name
 from codegen.package.header.isas import constant
+from codegen.package.header.macros import replaced
 from codegen.package.header.sections import where
 from codegen.package.values import Routine, Variant
 from codegen.parameters import Parameter, data_parameters, prototype, size_parameters
@@ -25,9 +27,10 @@ from microkernels.isa import ISA
 THREADS, WORKSPACE = Parameter("int64_t ", "threads"), Parameter("void *", "workspace")
 
 
-def dispatch(routine: Routine, isas: Sequence[ISA], functions: Mapping[Variant, str]) -> str:
-    """The four functions; `functions` are the kernels' names."""
-    return "\n\n".join([_select(routine, isas, functions), _need(routine), _most(routine), _run(routine, functions)])
+def dispatch(routine: Routine, isas: Sequence[ISA], names: Mapping[Variant, str]) -> str:
+    """The four functions, after that which checks indices; `names` are those of the kernels."""
+    checking = [replaced(functions(routine.lookups, "static "))] if routine.lookups else []
+    return "\n\n".join([*checking, _select(routine, isas, names), _need(routine), _most(routine), _run(routine, names)])
 
 
 def select_parameters(routine: Routine) -> tuple[Parameter, ...]:

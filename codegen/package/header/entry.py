@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from codegen.names import c_name
+from codegen.names import c_name, function_name
 from codegen.package.api import block, call_arguments, filled, listed, names, own_name, size_arguments
 from codegen.package.header.checks import check, check_parameters, helpers, resolved, spans
 from codegen.package.values import Header, Routine
-from codegen.parameters import Parameter, buffer_parameter, prototype, size_parameters
+from codegen.parameters import Parameter, buffer_parameter, data_parameters, prototype, size_parameters
 from codegen.program import Buffer
 
 ALLOCATION = """#if !defined(PFX_MALLOC) && !defined(PFX_FREE)
@@ -121,8 +121,9 @@ def checked_call(routine: Routine, header: Header, linkage: str = "PFX_INLINE") 
     )
     arrays, outputs = routine.signature.arrays, [filled(b) for b in routine.signature.outputs]
     parameters = (*call_arguments(routine, header), allocate, WORKSPACE, given)
+    outside = f", {own_name(routine, 'outside')}[1] = {{0}}" if routine.lookups else ""
     lines = [
-        f"int64_t {bytes_}[{len(arrays)}], {needed};",
+        f"int64_t {bytes_}[{len(arrays)}], {needed}{outside};",
         f"int {kernel};",
         f"pfx_status {status} = {routine.name}_sizes({names(size_arguments(routine, header))});",
         f"if ({status} != PFX_OK) return {status};",
@@ -130,6 +131,7 @@ def checked_call(routine: Routine, header: Header, linkage: str = "PFX_INLINE") 
         f"{status} = {routine.name}_check({names(check_parameters(routine))});",
         f"if ({status} != PFX_OK) return {status};",
         *([f"if ({_none(outputs)}) return PFX_OK;"] if all(outputs) else []),
+        *_lookups(routine),
         *["threads = pfx_team(threads);"] * (header.threads == "openmp"),
         f"{kernel} = {routine.name}_select({', '.join(['pfx_chosen_isa()', *map(c_name, routine.signature.sizes)])});",
         f"{needed} = pfx_with_slack({routine.name}_need({', '.join([kernel, *_sizes(routine), _threads(header)])}));",
@@ -147,6 +149,15 @@ def checked_call(routine: Routine, header: Header, linkage: str = "PFX_INLINE") 
     ]
     head = prototype(f"{linkage} pfx_status", f"{routine.name}_call", parameters)
     return f"{head}\n{block((*lines, 'return PFX_OK;'))}"
+
+
+def _lookups(routine: Routine) -> Iterator[str]:
+    """C lines that refuse a call which would look up an element outside of an array."""
+    if routine.lookups is not None:
+        outside = own_name(routine, "outside")
+        given = [p.name for p in data_parameters(routine.lookups)][:-1]
+        yield f"(void){function_name(routine.lookups.name)}({', '.join([*given, outside, '1', 'NULL'])});"
+        yield f"if ({outside}[0]) return PFX_BAD_INDEX;"
 
 
 def _not_null(array: Buffer) -> Iterator[str]:

@@ -13,6 +13,7 @@ STATUSES = {
     "WORKSPACE_TOO_SMALL": "the workspace is null, or smaller than the workspace_size function says",
     "OUT_OF_MEMORY": "no memory for the workspace",
     "UNSUPPORTED_ISA": "this CPU, or this build, does not have the instruction set",
+    "BAD_INDEX": "an element that is looked up as an index is outside of the array",
 }
 """The status codes, from 0 up, and what each means."""
 

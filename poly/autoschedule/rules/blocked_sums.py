@@ -7,8 +7,8 @@ for i:                                      for i_tile:
                                               for i_3 in the tile: for k_2 < i_3:
                                                 if i_3-k_2-1 is in the tile: w[i_3] += b[k_2, i_3] * w[i_3-k_2-1]
 
-The same division as that of a triangular solve (rules/solves.py), for a single right-hand side: the far terms need no
-result of their block.
+The same division as that of a triangular solve (rules/factorisations.py), for a single right-hand side: the far terms
+need no result of their block.
 """
 
 from __future__ import annotations

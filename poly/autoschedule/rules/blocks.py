@@ -14,7 +14,7 @@ of the heaviest chain, are never part of a default schedule: a search finds out 
 from __future__ import annotations
 
 from poly.analysis.legality import lane_conflict
-from poly.autoschedule.rules.attempt import attempt
+from poly.autoschedule.rules.attempt import applied, attempt
 from poly.autoschedule.rules.form import Form, new_loops
 from poly.autoschedule.rules.shapes import heaviest, innermost
 from poly.autoschedule.spaces.grids import middle, sizes, uncut
@@ -26,7 +26,7 @@ from poly.ir.strides import accesses, extent, is_contiguous_along, moved_iterato
 from poly.ir.tree import Band, statements
 from poly.machine.description import LINE
 from poly.schedules.schedule import Schedule
-from poly.schedules.steps import Interchange, Step, Tile, Vectorize
+from poly.schedules.steps import Distribute, Interchange, Step, Tile, Vectorize
 
 DEEPEST = 3
 """The most loops blocked together: with more, the grid is too large to search."""
@@ -46,9 +46,11 @@ def lines(form: Form) -> Form | None:
     The knobs are the iterations of the first block; other blocks have the same size in bytes.
     """
     first = blocked(form.tried)
-    tiles = [step for step in first.steps[len(form.tried.steps) :] if isinstance(step, Tile)]
+    added = first.steps[len(form.tried.steps) :]
+    tiles = [step for step in added if isinstance(step, Tile)]
     if not tiles:
         return None
+    uncut = applied(form.tried, added[: added.index(tiles[0])])
     (outer, above), (inner, below) = tiles[0].sizes
     names = form.free(outer), form.free(inner)
 
@@ -57,7 +59,7 @@ def lines(form: Form) -> Form | None:
         return changed if changed is not made else None
 
     def knob(name: str, loop: str, usual: int) -> Knob:
-        whole = extent(form.tried.nest, find_loop(form.tried.tree, loop))
+        whole = extent(uncut.nest, find_loop(uncut.tree, loop))
         return Knob(name, sizes(whole, *SQUARE, (usual,)))
 
     return form.then(
@@ -110,21 +112,47 @@ def blocked(schedule: Schedule, above: Ratio = (1, 1), below: Ratio = (1, 1)) ->
     """The schedule with the two innermost loops blocked by lines wherever neither makes all accesses contiguous.
 
     A block has as many iterations of each loop as fill a line, times `above` for the outer and `below` for the inner.
+    A statement that needs this gets loops of its own if others in the same loops don't.
     """
     for inner in innermost(schedule.tree):
         outer = parent(schedule.tree, inner)
         if isinstance(outer, Band):
-            schedule = _blocked(schedule, outer, inner, (above, below)) or schedule
+            ratios = (above, below)
+            schedule = _blocked(schedule, outer, inner, ratios) or _apart(schedule, outer, inner, ratios) or schedule
     return schedule
 
 
+def _apart(schedule: Schedule, outer: Band, inner: Band, ratios: tuple[Ratio, Ratio]) -> Schedule | None:
+    """The schedule with loops of its own, and blocked, for one statement of several; None if there is no such one."""
+    names = statements(inner) if outer.body is inner else ()
+    for name in names if len(names) > 1 else ():
+        along, across = _moved(schedule, name, outer, inner)
+        if along and across and _conflicting(schedule.nest, schedule.nest.statement(name), along, across):
+            made = attempt(schedule, [Distribute(outer.name, last=name)])
+            found = made and _alone_blocked(made, name, ratios)
+            if found is not None:
+                return found
+    return None
+
+
+def _alone_blocked(schedule: Schedule, name: str, ratios: tuple[Ratio, Ratio]) -> Schedule | None:
+    *_, outer, inner = (band for band in paths(schedule.tree)[name] if isinstance(band, Band))
+    return _blocked(schedule, outer, inner, ratios)
+
+
+def _moved(schedule: Schedule, name: str, outer: Band, inner: Band) -> tuple[str | None, ...]:
+    """The iterators of a statement that the inner loop and the outer one advance."""
+    statement, path = schedule.nest.statement(name), paths(schedule.tree)[name]
+    return tuple(moved_iterator(statement, path, band.name) for band in (inner, outer))
+
+
 def _blocked(schedule: Schedule, outer: Band, inner: Band, ratios: tuple[Ratio, Ratio]) -> Schedule | None:
-    nest, found = schedule.nest, paths(schedule.tree)
+    nest = schedule.nest
     writes_along_outer = False
     elements = LINE
     for name in statements(inner):
         statement = nest.statement(name)
-        along, across = (moved_iterator(statement, found[name], band.name) for band in (inner, outer))
+        along, across = _moved(schedule, name, outer, inner)
         if along is None or across is None or not _conflicting(nest, statement, along, across):
             return None
         writes_along_outer |= is_contiguous_along(nest, statement.target, across)

@@ -25,17 +25,19 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import ceil
 
-from microkernels.catalogue import tiles
+from microkernels.catalogue import gemm, tiles
 from microkernels.isa import ISA
 from microkernels.kernel import OuterProduct
 from microkernels.product import MULTIPLY_ADD
 from poly.analysis.contraction import Contraction, formed
 from poly.autoschedule.rules.attempt import attempt
 from poly.autoschedule.rules.contiguous import contiguous
-from poly.autoschedule.rules.form import Form, usual_parts
+from poly.autoschedule.rules.form import WHOLE, Form, usual_parts
 from poly.autoschedule.rules.lanes import vectorized
 from poly.autoschedule.rules.pivots import Direction, counting, side_by_side
-from poly.autoschedule.rules.sharing import parallelized
+from poly.autoschedule.rules.sharing import parallelized_around_kernels
+from poly.autoschedule.spaces.grids import fitting, tile_knobs, uncut
+from poly.autoschedule.spaces.space import Knob, Values
 from poly.errors import ScheduleError
 from poly.ir.budget import TooCostly, limited
 from poly.ir.edits import fresh
@@ -43,7 +45,7 @@ from poly.ir.instances import coordinates
 from poly.ir.nest import Array, Nest, Statement
 from poly.ir.paths import paths
 from poly.ir.strides import is_contiguous_along
-from poly.ir.tree import Band, Node, Sequence, statements
+from poly.ir.tree import Band, Micro, Node, Sequence, statements, walk
 from poly.model.core import Target
 from poly.model.price import arithmetic
 from poly.schedules.makeable import check_makeable
@@ -60,6 +62,12 @@ TOGETHER = 5
 ABREAST = 8
 """Tiles of columns that a tile of rows passes one after the other: enough to read the rows less often from far away,
 and few, so that the copy of these columns stays in the second level."""
+
+TILES = (2, 3, 4, 6, 8)
+"""Columns per block in a search, in rows of the register tile."""
+
+BLOCKS = (3, 5, 8)
+"""Blocks in a block of blocks in a search."""
 
 LARGE = 768
 """The least number of columns for which the trailing matrix leaves the caches, so that blocks of blocks pay off."""
@@ -102,14 +110,84 @@ def usual_factorisation(nest: Nest, target: Target, loops: Form) -> Form | None:
 
     None if there is none, or if `loops` are expected to compute about as fast.
     """
-    made: list[Schedule] = []
+    found: list[Form] = []
     with suppress(TooCostly), limited(AFFORDABLE):
-        made.extend(_ways(nest, target.isa))
-    finished = [vectorized(parallelized(one, target.threads) if target.threads > 1 else one) for one in made]
-    best = min(finished, key=lambda one: _computation(one, target), default=None)
-    if best is None or _computation(best, target) * GAIN > _computation(loops.tried, target):
+        found.extend(_forms(nest, target, target.threads))
+    best = min(found, key=lambda form: _computation(form.tried, target), default=None)
+    if best is None or _computation(best.tried, target) * GAIN > _computation(loops.tried, target):
         return None
-    return Form.fixed((("factorisation", "by blocks"),), best)
+    return best
+
+
+def factorisations(nest: Nest, target: Target) -> Iterator[Form]:
+    """The forms of a blocked factorisation, sequential and parallel, rows one by one and side by side."""
+    for threads in dict.fromkeys((1, target.threads)):
+        yield from _forms(nest, target, threads)
+
+
+def _forms(nest: Nest, target: Target, threads: int) -> Iterator[Form]:
+    found = _first(nest, target.isa)
+    if found is not None:
+        for rows in (0, SIDE_BY_SIDE):
+            yield _form(nest, target.isa, replace(found, blocks=replace(found.blocks, rows=rows)), threads)
+
+
+def _form(nest: Nest, isa: ISA, blocked: _Blocked, threads: int) -> Form:
+    """The form of a factorisation with the sizes of its blocks open; those of `blocked` are the usual ones."""
+    usual = blocked.blocks
+    most = max(usual.depth, usual.around, _steps(nest, blocked.found) // 2)
+    dtype, lanes, fits = usual.kernel.dtype, isa.lanes(usual.kernel.dtype), fitting(isa)
+
+    def finished(made: Schedule) -> Schedule:
+        return vectorized(parallelized_around_kernels(made, threads) if threads > 1 else made)
+
+    def make(values: Values) -> Schedule | None:
+        kernel = gemm(isa, dtype, values["rows"] or 1, values["vectors"] or 1)
+        around = values.get("blocks") or 0
+        made = factorised(nest, isa, Blocks(_depth(values), kernel, around * _depth(values), usual.rows))
+        return made and finished(made)
+
+    def allows(values: Values) -> bool:
+        return fits(values) and _depth(values) * (values.get("blocks") or 1) <= most
+
+    def sizes(values: Values) -> dict[str, int]:
+        depth, around = _depth(values), values.get("blocks")
+        tile = {"rows": values["rows"] or 1, "columns": (values["vectors"] or 1) * lanes}
+        return {
+            **tile,
+            "strip": ABREAST * tile["columns"],
+            "depth": depth,
+            "around": around * depth if around else WHOLE,
+        }
+
+    several = (Knob("blocks", uncut(BLOCKS)),) if usual.around else ()
+    tiles = tuple(sorted({*TILES, usual.depth // usual.kernel.rows}))
+    at = {"rows": usual.kernel.rows, "vectors": usual.kernel.vectors, "tiles": usual.depth // usual.kernel.rows}
+    return Form(
+        (
+            ("factorisation", "by blocks"),
+            ("rows of a block", "side by side" if usual.rows else "one by one"),
+            ("parallel", "around microkernels" if threads > 1 else "none"),
+        ),
+        make,
+        finished(_inside(blocked)),
+        (*tile_knobs(WHOLE, WHOLE, usual.kernel), Knob("tiles", tiles), *several),
+        (*at.items(), *((("blocks", usual.around // usual.depth),) if several else ())),
+        _cuts(blocked),
+        allows,
+        sizes,
+    )
+
+
+def _steps(nest: Nest, found: Elimination) -> int:
+    """The number of steps of an elimination."""
+    lengths = (nest.array(one.output.array).shape[at].number for one in found.updates for at in _eliminated(one))
+    return min((length for length in lengths if length is not None), default=WHOLE)
+
+
+def _depth(values: Values) -> int:
+    """The columns per block."""
+    return (values["rows"] or 1) * (values["tiles"] or 1)
 
 
 def _computation(made: Schedule, target: Target) -> float:
@@ -121,14 +199,6 @@ def factorised(nest: Nest, isa: ISA, blocks: Blocks | None = None) -> Schedule |
     """The schedule of the first factorisation with a microkernel for its trailing updates; None if there is none."""
     found = _first(nest, isa, blocks)
     return None if found is None else _inside(found)
-
-
-def _ways(nest: Nest, isa: ISA) -> Iterator[Schedule]:
-    """The same with rows in a block one by one, and side by side."""
-    found = _first(nest, isa)
-    if found is not None:
-        yield _inside(found)
-        yield _inside(replace(found, rows=SIDE_BY_SIDE))
 
 
 def _first(nest: Nest, isa: ISA, blocks: Blocks | None = None) -> _Blocked | None:
@@ -212,37 +282,48 @@ def _counts(nest: Nest, part: Node, updates: Mapping[str, Contraction], directio
 
 @dataclass(frozen=True)
 class _Blocked:
-    """A schedule with microkernels for the trailing updates, whose innermost loop over blocks is `loop`."""
+    """A schedule with microkernels for the trailing updates; `loops` are those over blocks, outermost first."""
 
     made: Schedule
     found: Elimination
-    loop: str
-    rows: int
+    loops: tuple[str, ...]
+    blocks: Blocks
 
 
 def _blocked(made: Schedule, found: Elimination, blocks: Blocks) -> _Blocked | None:
     """The blocked loops; None if no trailing update becomes a microkernel."""
-    loop: str | None = None
+    loops: tuple[str, ...] = ()
     trailing: list[tuple[str, int]] = []
     for size in (blocks.around, blocks.depth) if blocks.around else (blocks.depth,):
-        level = _level(made, found, size, loop)
+        level = _level(made, found, size, loops[-1] if loops else None)
         if level is None:
             return None
-        made, loop = level.made, level.loop
+        made, loops = level.made, (*loops, level.loop)
         trailing.extend((name, size) for name in level.trailing)
-    assert loop is not None, "there is one level at least"
     for name, size in trailing:
         made = _in_tiles(made, name, size, blocks.kernel) or made
     has_kernel = any(isinstance(step, Tensorize) for step in made.steps)
-    return _Blocked(made, found, loop, blocks.rows) if has_kernel else None
+    return _Blocked(made, found, loops, blocks) if has_kernel else None
 
 
 def _inside(blocked: _Blocked) -> Schedule:
     """The schedule with loops in the order that suits what is left to a block."""
-    made = blocked.made
-    found, loop, rows = blocked.found, blocked.loop, blocked.rows
-    beside = side_by_side(made, found.updates, found.direction, loop, rows) if rows else None
+    made, rows = blocked.made, blocked.blocks.rows
+    beside = (
+        side_by_side(made, blocked.found.updates, blocked.found.direction, blocked.loops[-1], rows) if rows else None
+    )
     return contiguous(beside or made)
+
+
+def _cuts(blocked: _Blocked) -> dict[str, str]:
+    """The loops over blocks and over tiles of the trailing updates, and what each has the size of."""
+    levels = ("around", "depth") if blocked.blocks.around else ("depth",)
+    cuts = dict(zip(blocked.loops, levels, strict=True))
+    for node in walk(blocked.made.tree):
+        if isinstance(node, Micro):
+            *_, strip, row_tile, column_tile, _, _, _ = _loops(blocked.made, node.statement)
+            cuts |= {strip: "strip", row_tile: "rows", column_tile: "columns"}
+    return cuts
 
 
 @dataclass(frozen=True)

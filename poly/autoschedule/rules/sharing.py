@@ -83,6 +83,18 @@ def parallelized_beside_kernels(schedule: Schedule) -> Schedule:
     return schedule
 
 
+def parallelized_around_kernels(schedule: Schedule, threads: int) -> Schedule:
+    """The schedule with parallel loops that are outermost or have microkernels inside.
+
+    What else a block of a factorisation has is too little work to start threads for at each of its pivots.
+    """
+    shared = parallelized(schedule, threads)
+    inside = {band.name for outer in bands(shared.tree) for band in bands(outer.body)}
+    small = {band.name for band in bands(shared.tree) if band.name in inside and not has_kernel(band)}
+    steps = shared.steps[len(schedule.steps) :]
+    return applied(schedule, [one for one in steps if not (isinstance(one, Parallel) and one.loop in small)])
+
+
 def _parallelized(schedule: Schedule, node: Node, guess: int, threads: int) -> Schedule:
     """The same below a node; `guess` is the extent of loops of unknown size."""
     if isinstance(node, Sequence):

@@ -134,7 +134,7 @@ class ScalarName:
 
 @dataclass(frozen=True)
 class Known:
-    """A local integer whose value here is an expression of counters and sizes, or any constant."""
+    """A local integer whose value here is an expression of counters, sizes and elements, or any constant."""
 
     value: ast.expr
     kind: str
@@ -250,6 +250,14 @@ def names_in(nodes: list[c_ast.Node | None]) -> Iterator[str]:
             yield node.name
         elif node is not None:
             yield from names_in(list(node))
+
+
+def subscript_names(node: c_ast.Node) -> Iterator[str]:
+    """The names in subscripts below a node."""
+    if isinstance(node, c_ast.ArrayRef):
+        yield from names_in([node.subscript])
+    for child in node:
+        yield from subscript_names(child)
 
 
 def integer_contexts(node: c_ast.Node) -> Iterator[str]:

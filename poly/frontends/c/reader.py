@@ -21,6 +21,7 @@ from poly.frontends.c.declarations import (
     Uses,
     integer_contexts,
     names_in,
+    subscript_names,
     type_of,
     unknown_type,
 )
@@ -120,9 +121,16 @@ class Reader:
         outside = [*self._parameters().values(), *declared, *self._globals().values()]
         contexts = (*self.body, *(node.type for node in outside))
         self.integers = self.uses.sources({name for node in contexts for name in integer_contexts(node)})
+        looking = self.uses.sources({name for node in self.body for name in subscript_names(node)})
         counters = frozenset(_counters(self.body))
         self.statements = Statements(
-            self.source, self.typedefs, self.uses, counters, frozenset(self.integers), dict(self._unsigned())
+            self.source,
+            self.typedefs,
+            self.uses,
+            counters,
+            frozenset(self.integers),
+            frozenset(looking),
+            dict(self._unsigned()),
         )
         self.sizes: dict[str, Affine] = {}
         self.arguments: dict[str, tuple[CType, c_ast.Decl]] = {}

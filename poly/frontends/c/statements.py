@@ -27,7 +27,7 @@ from poly.frontends.c.declarations import (
 )
 from poly.frontends.c.induction import STEPS, addend, change, last_value
 from poly.frontends.c.place import marked, shown
-from poly.frontends.c.values import Value, Values, converted
+from poly.frontends.c.values import INDICES, Value, Values, common, converted
 from poly.frontends.counted import CountedLoop, plus
 from poly.frontends.polynomials import Polynomial, Range, expression, polynomial, product
 from poly.frontends.source import Source
@@ -56,7 +56,8 @@ class Statements(Values):
     """Translates the statements of one function.
 
     `uses` has those of its names, `counters` the names that loops count, `integers` those that bounds and subscripts
-    depend on, `unsigned` the bits of unsigned ones. `accesses` collects the subscripts of each array.
+    depend on, `looking` those that subscripts depend on, `unsigned` the bits of unsigned ones. `accesses` collects the
+    subscripts of each array.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class Statements(Values):
         uses: Uses,
         counters: frozenset[str],
         integers: frozenset[str],
+        looking: frozenset[str],
         unsigned: Mapping[str, int],
     ) -> None:
         super().__init__(source, typedefs)
@@ -73,6 +75,7 @@ class Statements(Values):
         self._uses = uses
         self._counters = counters
         self._integers = integers
+        self._looking = looking
         self._unsigned = unsigned
         self._loops: tuple[Range, ...] = ()
         self._assigned: list[set[str]] = [set()]
@@ -182,25 +185,25 @@ class Statements(Values):
         return ast.AnnAssign(ast.Name(node.name, ast.Store()), kind, None, simple=1)
 
     def counts(self, name: str, found: CType) -> bool:
-        """Whether a local of that type stands for expressions of counters and sizes, and for no data."""
-        return found.dtype in COUNTING and self._is_known_integer(name)
+        """Whether a local of that type stands for expressions of counters, sizes and what subscripts look up alone."""
+        return found.dtype in COUNTING and self._is_known_integer(name, found)
 
-    def _is_known_integer(self, name: str) -> bool:
+    def _is_known_integer(self, name: str, found: CType) -> bool:
         if name in self._counters:
             return True
-        return all(self._sets_integer(node, name) for write, _, node in self._uses.found.get(name, ()) if write)
+        return all(self._sets_integer(node, name, found) for write, _, node in self._uses.found.get(name, ()) if write)
 
-    def _sets_integer(self, node: c_ast.Node, name: str) -> bool:
+    def _sets_integer(self, node: c_ast.Node, name: str, found: CType) -> bool:
         """Whether a declaration or an assignment makes an integer of counters and sizes of a name."""
         if name in self._integers:
             if isinstance(node, c_ast.UnaryOp):
                 return True
             if (added := addend(node, name)) is not None:
-                return self._is_integer(added[1], name)
+                return self._is_integer(added[1], name, found)
         value = node.init if isinstance(node, c_ast.Decl) else getattr(node, "rvalue", None)
-        return value is not None and getattr(node, "op", "=") == "=" and self._is_integer(value, name)
+        return value is not None and getattr(node, "op", "=") == "=" and self._is_integer(value, name, found)
 
-    def _is_integer(self, node: c_ast.Node, name: str) -> bool:
+    def _is_integer(self, node: c_ast.Node, name: str, own: CType) -> bool:
         match node:
             case c_ast.ID(name=other):
                 return other != name and not isinstance(self.names.get(other), ScalarName | ElementName | ArrayName)
@@ -208,18 +211,33 @@ class Statements(Values):
                 return "int" in kind
             case c_ast.Cast(to_type=wanted, expr=operand):
                 to = type_of(wanted, self.typedefs)
-                return to is not None and to.dtype in COUNTING and not to.extents and self._is_integer(operand, name)
+                return (
+                    to is not None and to.dtype in COUNTING and not to.extents and self._is_integer(operand, name, own)
+                )
             case c_ast.BinaryOp() | c_ast.UnaryOp() | c_ast.TernaryOp():
-                return all(self._is_integer(child, name) for child in node)
+                return all(self._is_integer(child, name, own) for child in node)
+            case c_ast.ArrayRef():
+                return name in self._looking and not own.unsigned and self._is_looked_up(node, own.dtype)
         return False
+
+    def _is_looked_up(self, node: c_ast.ArrayRef, dtype: str) -> bool:
+        """Whether an integer of a type may stand for an element of an array, which stays as it is."""
+        base: c_ast.Node = node
+        while isinstance(base, c_ast.ArrayRef):
+            base = base.name
+        known = self.names.get(base.name) if isinstance(base, c_ast.ID) else None
+        if not isinstance(known, ArrayName) or self._uses.written(base.name):
+            return False
+        return known.type.dtype in INDICES and common(known.type.dtype, "int") == dtype
 
     def _known_integer(self, node: c_ast.Node, name: str, value: c_ast.Node, unsigned: bool) -> list[ast.stmt]:
         found = self.value(value)
-        if found.kind not in ("int", "uint"):
+        if found.kind not in ("int", "uint", *INDICES):
             raise self.refuse(node, f"`{name}` gets a value that is no integer of counters and sizes", "Use double.")
         terms = polynomial(found.node) if addend(node, name) is not None else None
         value_here = found.node if terms is None else expression(terms)
-        self.names[name] = Known(value_here, "uint" if unsigned or found.kind == "uint" else "int")
+        kind = found.kind if found.kind in INDICES else "uint" if unsigned or found.kind == "uint" else "int"
+        self.names[name] = Known(value_here, kind)
         self._assigned[-1].add(name)
         return []
 

@@ -151,7 +151,7 @@ class Values:
                 return Value(ast.Subscript(ast.Name(name, ast.Load()), ast.Constant(0), ast.Load()), dtype)
             case Known(value, kind):
                 number = value.value if isinstance(value, ast.Constant) else None
-                return Value(value, kind, weak=True, number=number)  # type: ignore[arg-type]  # numbers alone
+                return Value(value, kind, weak=kind not in INDICES, number=number)  # type: ignore[arg-type]
             case Unknown(why):
                 raise self.refuse(node, why, "Write the value in terms of the loops' counters and the sizes here.")
             case ArrayName():
@@ -180,7 +180,7 @@ class Values:
 
     def _subscript(self, node: c_ast.Node) -> ast.expr:
         """A subscript, in which an element of an array of integers may be looked up."""
-        if any(isinstance(part, c_ast.ArrayRef) for part in _parts(node)):
+        if any(isinstance(part, c_ast.ArrayRef) or self._is_element(part) for part in _parts(node)):
             found = self.value(node)
             if found.kind in INDICES:
                 return found.node
@@ -191,6 +191,11 @@ class Values:
             return self.integer(node)
         finally:
             self._modular = False
+
+    def _is_element(self, node: c_ast.Node) -> bool:
+        """Whether a name is that of an integer that stands for an element."""
+        known = self.names.get(node.name) if isinstance(node, c_ast.ID) else None
+        return isinstance(known, Known) and known.kind in INDICES
 
     def _is_address(self, node: c_ast.Node) -> bool:
         """Whether a subscript is a sum of products in which only numbers of 64 bits wrap around.

@@ -28,7 +28,7 @@ struct try_case {
 static try_case try_describe(const try_routine *routine, int trial, int round)
 {
     const int64_t *const row = routine->trial + trial * (routine->sizes + 2);
-    int64_t extents[TRY_ARRAYS * TRY_RANK], *extent = extents;
+    int64_t extents[TRY_ARRAYS * (TRY_RANK + 2)], *extent = extents;
     try_case c;
     int n;
     memset(&c, 0, sizeof c);
@@ -42,6 +42,10 @@ static try_case try_describe(const try_routine *routine, int trial, int round)
         c.array[n].is = &routine->array[n];
         memcpy(c.array[n].extent, extent, sizeof *extent * (size_t)routine->array[n].rank);
         extent += routine->array[n].rank;
+        if (routine->array[n].use == TRY_INDEX) {
+            c.array[n].least = *extent++;
+            c.array[n].end = *extent++;
+        }
         try_lay_out(&c.array[n], n, round);
     }
     return c;
@@ -64,7 +68,7 @@ static void try_restart(try_case *c, int copy, int all)
     int n;
     for (n = 0; n < c->routine->arrays; n++) {
         try_array *const a = &c->array[n];
-        const int written = a->is->use != TRY_READ, own = written || copy == TRY_HAVE;
+        const int written = a->is->use > TRY_READ, own = written || copy == TRY_HAVE;
         if (written || (own && all)) memcpy(a->copy[copy], a->copy[TRY_START], (size_t)a->block);
         a->data = a->copy[own ? copy : TRY_START] + (size_t)a->shift;
     }
@@ -80,7 +84,7 @@ static int try_want(try_case *c, int how)
     strange = c->routine->call(c, how, 1) != PFX_OK;
     free(c->memory);
     for (n = 0; n < c->routine->arrays; n++)
-        if (c->array[n].is->use != TRY_READ) (void)try_mean(&c->array[n], &strange);
+        if (c->array[n].is->use > TRY_READ) (void)try_mean(&c->array[n], &strange);
     return !strange;
 }
 
@@ -94,7 +98,7 @@ static int try_prepare(try_case *c, int how)
         a->memory = try_memory(3 * a->block + 64);
         if (!a->memory) return 0;
         for (m = 0; m < 3; m++) a->copy[m] = a->memory + (size_t)(64u - (uintptr_t)a->memory % 64u) % 64u + (size_t)(a->block * m);
-        if (a->is->use == TRY_READ || a->is->use == TRY_UPDATED) try_fill(a, n, c->routine->delicate, c->routine->drifts);
+        if (a->is->use <= TRY_READ || a->is->use == TRY_UPDATED) try_fill(a, n, c->routine->delicate, c->routine->drifts);
         again |= a->is->use == TRY_MAYBE_SET;
     }
     found = try_want(c, how);
@@ -170,7 +174,7 @@ static int try_refused_array(try_case *c, try_array *a)
     if (a->width > 1) right &= try_refused(c, "a misaligned", a->is->name, PFX_MISALIGNED, 1);
     for (n = 0; n < c->routine->arrays; n++) {
         a->data = c->array[n].data;
-        if (a->is->use != TRY_READ && a != &c->array[n]) right &= try_refused(c, "an overlapping", a->is->name, PFX_OVERLAP, 1);
+        if (a->is->use > TRY_READ && a != &c->array[n]) right &= try_refused(c, "an overlapping", a->is->name, PFX_OVERLAP, 1);
     }
     a->data = data;
     for (d = 0; d < a->is->open; d++) {

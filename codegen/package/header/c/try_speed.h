@@ -47,7 +47,7 @@ static try_speed try_measure(try_case *c, int how, int32_t threads, double secon
     int64_t calls = 1;
     int n, count = 0, restart = c->routine->drifts;
     if (!try_take_workspace(c, how, threads)) return speed;
-    for (n = 0; n < c->routine->arrays; n++) restart |= c->array[n].is->use != TRY_READ && !try_is_float(&c->array[n]);
+    for (n = 0; n < c->routine->arrays; n++) restart |= c->array[n].is->use > TRY_READ && !try_is_float(&c->array[n]);
     try_restart(c, TRY_HAVE, 1);
     while (!c->routine->drifts && calls < 1 << 24 && try_sample(c, how, threads, calls, restart) < shortest) calls *= 2;
     do sample[count++] = try_sample(c, how, threads, calls, restart) / (double)calls;
