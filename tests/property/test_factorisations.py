@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from math import sqrt
 from random import Random
 
@@ -212,6 +213,16 @@ def test_the_default_schedule_has_blocks_where_they_are_expected_to_pay(nest: Ne
     forms = [default_form(nest.with_sizes({"N": size}), target) for size in sizes]
     blocked = [any(isinstance(step, Tensorize) for step in form.tried.steps) for form in forms]
     assert blocked == [False, True]
+
+
+def test_loops_are_found_for_what_is_chosen() -> None:
+    """Of its blocks isl does not find the loops with an open size."""
+    text = lu.source.partition("\n")[2].replace("f64", "f32")
+    for name in "ijk":
+        text = re.sub(rf"(?<=[\[ ]){name}(?=[],])", f"N - 1 - {name}", text)
+    backwards = poly.parse(text, names={"N": N, "f32": poly.f32})
+    made = default_form(backwards, Target.nominal(ISAS["avx2"], USUAL, 1)).tried
+    assert kernel_source(lower(made.nest, made.tree, ISAS["avx2"]))
 
 
 @pytest.mark.parametrize("isa", ["avx512", "avx2"])
