@@ -50,7 +50,7 @@ def lines(form: Form) -> Form | None:
     tiles = [step for step in added if isinstance(step, Tile)]
     if not tiles:
         return None
-    uncut = applied(form.tried, added[: added.index(tiles[0])])
+    alone = applied(form.tried, added[: added.index(tiles[0])])
     (outer, above), (inner, below) = tiles[0].sizes
     names = form.free(outer), form.free(inner)
 
@@ -59,7 +59,7 @@ def lines(form: Form) -> Form | None:
         return changed if changed is not made else None
 
     def knob(name: str, loop: str, usual: int) -> Knob:
-        whole = extent(uncut.nest, find_loop(uncut.tree, loop))
+        whole = extent(alone.nest, find_loop(alone.tree, loop))
         return Knob(name, sizes(whole, *SQUARE, (usual,)))
 
     return form.then(
