@@ -81,6 +81,16 @@ class Statement:
         """The accesses that read, which include the target of a reduction."""
         return (() if self.op == "=" else (self.target,)) + accessed(self.expr)
 
+    @cached_property
+    def spans(self) -> dict[str, tuple[int, int] | None]:
+        """The least value of each iterator, and the number of values to its greatest; None if they depend on a size."""
+        found = ((self.domain.dim_min_val(at), self.domain.dim_max_val(at)) for at in range(len(self.iterators)))
+        spans = (
+            (low.to_python(), high.to_python() - low.to_python() + 1) if low.is_int() and high.is_int() else None
+            for low, high in found
+        )
+        return dict(zip(self.iterators, spans, strict=True))
+
     def __str__(self) -> str:
         """The statement's source line, then its domain and access relations, each on its own line."""
         kind = "" if self.op == "=" else f"   (reduction by {self.op})"

@@ -52,7 +52,7 @@ from poly.lowering.calls import (
 )
 from poly.lowering.corners import operand_checks, panel_check
 from poly.lowering.ctext import value
-from poly.lowering.ragged import ranges
+from poly.lowering.ragged import never_exceeds, ranges
 
 
 @dataclass(frozen=True)
@@ -163,9 +163,8 @@ def holds_one_tile(nest: Nest, node: Copy, micro: Micro, outer: Loops, between: 
     ):
         return True
     whole = _whole(source, outer)
-    count = whole.count(source.lanes.function(statement.name)).intersect_domain(whole.domain)
-    lanes = isl.Map.from_pw_aff(count).range()
-    return bool(lanes.intersect(isl.Set(f"{{ [lanes] : lanes > {source.width} }}")).is_empty())
+    lanes = whole.count(source.lanes.function(statement.name)).intersect_domain(whole.domain)
+    return never_exceeds(lanes, source.width)
 
 
 def _whole(source: PanelSource, outer: Loops) -> Instances:

@@ -46,11 +46,11 @@ def is_ragged(statement: Statement, node: Micro, loops: Loops) -> bool:
         return False
     found, kernel = _own_ranges(statement, node, loops, {}), node.kernel
     sides = ((node.rows, kernel.rows), (node.columns, kernel.columns))
-    return all(_is_most(found[band.name].count(band.function(statement.name)), most) for band, most in sides)
+    return all(never_exceeds(found[band.name].count(band.function(statement.name)), most) for band, most in sides)
 
 
-def _is_most(count: isl.PwAff, most: int) -> bool:
-    """Whether no value exceeds a number."""
+def never_exceeds(count: isl.PwAff, most: int) -> bool:
+    """Whether no value of a function exceeds a number."""
     limit = isl.PwAff.zero_on_domain(isl.LocalSpace.from_space(count.get_domain_space())).add_constant_val(
         isl.Val(most)
     )

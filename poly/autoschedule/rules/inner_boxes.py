@@ -264,11 +264,7 @@ def _extent(statement: Statement, iterator: str) -> int:
 
 def _range(statement: Statement, iterator: str) -> tuple[int, int]:
     """The least value of an iterator, and the number of them; 0 and ASSUMED if they depend on a size."""
-    position = statement.iterators.index(iterator)
-    low, high = statement.domain.dim_min_val(position), statement.domain.dim_max_val(position)
-    if not (low.is_int() and high.is_int()):
-        return 0, ASSUMED
-    return low.to_python(), high.to_python() - low.to_python() + 1
+    return statement.spans[iterator] or (0, ASSUMED)
 
 
 def _is_box(statement: Statement, inner: tuple[str, ...]) -> bool:

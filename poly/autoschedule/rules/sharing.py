@@ -22,7 +22,7 @@ from poly.autoschedule.rules.shapes import INNER_GUESS, heaviest, parts
 from poly.ir.nest import Nest
 from poly.ir.paths import paths
 from poly.ir.strides import extent, moved_iterator
-from poly.ir.tree import Band, Copy, Micro, Node, Sequence, bands, has_kernel, statements, walk
+from poly.ir.tree import Band, Copy, Micro, Node, Sequence, bands, children, has_kernel, statements
 from poly.lowering.calls import inner_bands
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Parallel
@@ -168,7 +168,8 @@ def lacking_work(nest: Nest, band: Band, guess: int) -> int | None:
     return work if work < WORTH else None
 
 
-def _work(nest: Nest, band: Band, guess: int) -> int:
-    """An upper bound of the instances in one run of a loop."""
-    absorbed = [inner for node in walk(band) if isinstance(node, Micro) for inner in inner_bands(node)]
-    return prod(extent(nest, inner) or guess for inner in (*bands(band), *absorbed))
+def _work(nest: Nest, node: Node, guess: int) -> int:
+    """An upper bound of the instances in one run of a node."""
+    below = sum(_work(nest, child, guess) for child in children(node)) or 1
+    absorbed = inner_bands(node) if isinstance(node, Micro) else (node,) if isinstance(node, Band) else ()
+    return below * prod(extent(nest, band) or guess for band in absorbed)
