@@ -168,9 +168,10 @@ PLACES: dict[str, Callable[[str], tuple[str, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_any_argument(place: str) -> None:
-    found = [fault(*PLACES[place](odd)) for odd in ODD]
+@pytest.mark.parametrize(("number", "place"), list(enumerate(PLACES)))
+def test_any_argument(number: int, place: str) -> None:
+    """Neighbouring places take turns in what is odd."""
+    found = [fault(*PLACES[place](odd)) for odd in ODD[number % 2 :: 2]]
     assert not any(found), "\n".join(one for one in found if one)
 
 

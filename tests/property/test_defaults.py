@@ -83,8 +83,7 @@ def is_legal(schedule: Schedule) -> bool:
 
 
 @pytest.mark.parametrize("nest", NESTS, ids=lambda nest: nest.name)
-@pytest.mark.parametrize("caches", [LARGE, TINY], ids=["fits", "exceeds"])
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("caches", "threads"), [(LARGE, 1), (TINY, 2)], ids=["fits", "exceeds"])
 def test_one_kernel_is_right_for_all_sizes(nest: poly.Function, caches: Caches, threads: int) -> None:
     schedule = dependence_schedule(nest, HOST, caches, threads)
     assert is_legal(schedule)

@@ -255,7 +255,7 @@ def samples(nest: Nest, kernel: OuterProduct) -> Iterable[dict[str, int]]:
     if nest.name == "transposed_result":
         role = {"M": wide, "N": high}
     values = {**known, **role}
-    for _ in range(12):
+    for _ in range(8):
         yield {size: draw.choice(values[size]) for size in nest.sizes}
     some = {size: values[size][1] for size in nest.sizes}
     for size in {"M", "N", "K", "H"} & set(nest.sizes):

@@ -179,8 +179,9 @@ def test_points_are_legal_register_tiles_with_bounded_copies() -> None:
         assert sum(copy.count.constant * copy.dtype.size for copy in copies) <= (CACHES.l2 + CACHES.l3) // 2 * 1.05
 
 
-@pytest.mark.parametrize("known", [False, True])
-@pytest.mark.parametrize(("spec", "size"), zip(SPECS, (0, 1, 64, 1 << 10, 1 << 12, 0), strict=True))
+@pytest.mark.parametrize(
+    ("spec", "size", "known"), list(zip(SPECS, (0, 1, 64, 1 << 10, 1 << 12, 0), 3 * (False, True), strict=True))
+)
 def test_no_caches_are_too_small(spec: str, size: int, known: bool) -> None:
     """There is a point whose copies go beyond them, and the default schedule is in the space."""
     target = Target.nominal(HOST, Caches(size, size, size), 2)

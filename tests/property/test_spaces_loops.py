@@ -228,7 +228,7 @@ def test_it_is_the_same_each_time() -> None:
     assert [one.predict(p).seconds for p in one] == [other.predict(p).seconds for p in other]
 
 
-@pytest.mark.parametrize("nest", SMALL, ids=lambda nest: nest.name)
+@pytest.mark.parametrize("nest", list(SMALL)[::2], ids=lambda nest: nest.name)
 def test_points_are_read_again(nest: poly.Nest) -> None:
     """A record keeps a schedule as text: each step is legal where it is taken, on the nest that was given."""
     known = nest.with_sizes(SMALL[nest])

@@ -19,7 +19,6 @@ from headers import (
     HERE,
     INTEGERS,
     NATIVE,
-    S390X,
     X86_32,
     Toolchain,
     archer,
@@ -129,7 +128,6 @@ def selftest(toolchain: Toolchain, folder: Path, *flags: str, threads: Any = "no
         (CLANGXX, ("-std=c++20", *quick(CLANGXX))),
         (X86_32[0], ("-msse2", *quick(X86_32[0]))),
         (AARCH64, quick(AARCH64)),
-        (S390X, quick(S390X)),
     ],
     ids=str,
 )

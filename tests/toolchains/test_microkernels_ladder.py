@@ -74,7 +74,8 @@ def run(isa: ISA, text: str, folder: Path) -> int:
 
 @pytest.mark.parametrize(("isa", "dtype"), SUMS)
 def test_gemm_at_every_edge(isa: ISA, dtype: DType, tmp_path: Path) -> None:
-    kernels = [gemm(isa, dtype, *tile) for tile in TILES[isa.name] if fits(isa, *tile, dtype)]
+    tiles = TILES[isa.name] if dtype.is_float else TILES[isa.name][:1]
+    kernels = [gemm(isa, dtype, *tile) for tile in tiles if fits(isa, *tile, dtype)]
     calls = [f'climb_gemm("{k.c_name}", run_{k.c_name}, {k.rows}, {k.columns});' for k in kernels]
     checks = GEMM_CHECK + GEMM_CLIMB + "".join(map(wrappers, kernels))
     text = program(isa, dtype, [k.source() for k in kernels], checks, calls)
