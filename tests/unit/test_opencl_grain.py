@@ -27,9 +27,9 @@ def axpy(x: f32[N], y: f32[N]):
         y[i] += 2 * x[i]
 
 
-def steps(nest: poly.Nest) -> str:
-    """The default schedule for two compute units."""
-    return repr(default_schedule(nest, Target.nominal(CPU, caches(), 2)))
+def steps(nest: poly.Nest, units: int = 2) -> str:
+    """The default schedule for some compute units."""
+    return repr(default_schedule(nest, Target.nominal(replace(CPU, units=units), caches(), units)))
 
 
 def test_elements_in_blocks() -> None:
@@ -47,8 +47,9 @@ def test_long_rows_alone() -> None:
 
 def test_enough_groups_for_all_units() -> None:
     assert steps(axpy.with_sizes({"N": 80000})).endswith(".split(i=4096)")
-    few = nests.make("softmax", f32).with_sizes({"M": 100, "N": 60})
-    assert steps(few).endswith(".split(i=12)")
+    rows = nests.make("softmax", f32).with_sizes({"N": 60})
+    assert steps(rows.with_sizes({"M": 400}), units=8).endswith(".split(i=12)")
+    assert "parallel" not in steps(rows.with_sizes({"M": 100})), "too little work for threads"
 
 
 @pytest.mark.parametrize("size", [0, 1, 4095, 4096, 10001])
