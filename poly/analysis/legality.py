@@ -22,7 +22,7 @@ from poly.ir.nest import Nest
 from poly.ir.paths import Path, Position, paths
 from poly.ir.sets import first_point
 from poly.ir.strides import extent
-from poly.ir.tree import Band, Node, bands
+from poly.ir.tree import Band, Node, bands, statements
 
 
 @dataclass(frozen=True)
@@ -227,7 +227,7 @@ def _colliding(nest: Nest, races: Iterable[Dependence], tree: Node, loop: str) -
 def _meeting(nest: Nest, ordered: Iterable[Dependence], tree: Node, loop: str) -> Dependence | None:
     """The first access, in one iteration, of an element that the loop's iterations reduce into together."""
     found = paths(tree)
-    within = [nest.statement(name) for name, path in found.items() if any(_is_loop(node, loop) for node in path)]
+    within = [nest.statement(name) for band in bands(tree) if band.name == loop for name in statements(band)]
     shared = {(s.name, s.target.array) for s in within if s.op != "=" and not varies(s, found[s.name], loop)}
     for dependence in ordered:
         if shared.isdisjoint((end, dependence.array) for end in (dependence.source, dependence.sink)):
@@ -240,10 +240,6 @@ def _meeting(nest: Nest, ordered: Iterable[Dependence], tree: Node, loop: str) -
         if not met.is_empty():
             return replace(dependence, relation=met)
     return None
-
-
-def _is_loop(node: Position | Band, loop: str) -> bool:
-    return isinstance(node, Band) and node.name == loop
 
 
 def _iteration_pairs(nest: Nest, ends: tuple[str, str], found: Mapping[str, Path], loop: str) -> isl.Map | None:

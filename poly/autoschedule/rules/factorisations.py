@@ -115,7 +115,7 @@ def usual_factorisation(nest: Nest, target: Target, loops: Form) -> Form | None:
     with suppress(TooCostly), limited(AFFORDABLE):
         found.extend(_forms(nest, target, target.threads))
     most = _computation(loops.tried, target) / GAIN if found else 0.0
-    times = sorted(((_computation(form.tried, target), at) for at, form in enumerate(found)))
+    times = sorted((_computation(form.tried, target), at) for at, form in enumerate(found))
     better = (found[at] for seconds, at in times if seconds <= most)
     return next((form for form in better if not nest.sizes or _has_loops(form.tried, target.isa)), None)
 
