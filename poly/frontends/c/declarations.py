@@ -233,7 +233,7 @@ class Uses:
 
 
 @dataclass(frozen=True)
-class Roles:
+class NameUses:
     """What a region's names are for.
 
     `uses` has those of its names, `counters` the names that loops count, `integers` those that bounds and subscripts

@@ -22,7 +22,7 @@ from poly.frontends.c.declarations import (
     Uses,
     type_of,
 )
-from poly.frontends.c.loops import STEPS, Head, Loops
+from poly.frontends.c.loops import STEPS, Head, LoopHeads
 from poly.frontends.c.values import INDICES, common
 from poly.frontends.effects import Assigned, Chosen, Effect, Effects, Repeated, Scoped, Values, lost
 
@@ -33,7 +33,7 @@ def stepped(node: c_ast.UnaryOp) -> c_ast.Assignment:
     return c_ast.Assignment("+=" if STEPS[node.op] > 0 else "-=", node.expr, one, coord=node.coord)
 
 
-class Integers(Loops):
+class Integers(LoopHeads):
     """Follows the integers of one function."""
 
     def counts(self, name: str, found: CType) -> bool:

@@ -14,7 +14,7 @@ from poly.frontends.c.declarations import (
     CounterName,
     ElementName,
     Known,
-    Roles,
+    NameUses,
     ScalarName,
     SizeName,
     Unknown,
@@ -86,10 +86,10 @@ class Head:
         return CountedLoop(self.counter, start, self.step, end)
 
 
-class Loops(Values):
+class LoopHeads(Values):
     """Translates the heads of the loops of one function."""
 
-    def __init__(self, source: Source, typedefs: Mapping[str, c_ast.Node], roles: Roles) -> None:
+    def __init__(self, source: Source, typedefs: Mapping[str, c_ast.Node], roles: NameUses) -> None:
         super().__init__(source, typedefs)
         self.roles = roles
 

@@ -15,7 +15,7 @@ from poly.frontends.c.declarations import (
     CType,
     ElementName,
     Known,
-    Roles,
+    NameUses,
     ScalarName,
     SizeName,
     Unknown,
@@ -124,7 +124,7 @@ class Reader:
         self.integers = self.uses.sources({name for node in contexts for name in integer_contexts(node)})
         looking = self.uses.sources({name for node in self.body for name in subscript_names(node)})
         counters = frozenset(_counters(self.body))
-        roles = Roles(self.uses, counters, frozenset(self.integers), frozenset(looking), dict(self._unsigned()))
+        roles = NameUses(self.uses, counters, frozenset(self.integers), frozenset(looking), dict(self._unsigned()))
         self.statements = Statements(self.source, self.typedefs, roles)
         self.sizes: dict[str, Affine] = {}
         self.arguments: dict[str, tuple[CType, c_ast.Decl]] = {}

@@ -15,7 +15,7 @@ from poly.frontends.c.declarations import (
     CType,
     ElementName,
     Known,
-    Roles,
+    NameUses,
     ScalarName,
     SizeName,
     Unknown,
@@ -54,7 +54,7 @@ class OpenAccess(NamedTuple):
 class Statements(Integers):
     """Translates the statements of one function; `accesses` collects the subscripts of each array."""
 
-    def __init__(self, source: Source, typedefs: Mapping[str, c_ast.Node], roles: Roles) -> None:
+    def __init__(self, source: Source, typedefs: Mapping[str, c_ast.Node], roles: NameUses) -> None:
         super().__init__(source, typedefs, roles)
         self.accesses: dict[str, list[OpenAccess]] = {}
         self._loops: tuple[Range, ...] = ()
