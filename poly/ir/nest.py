@@ -21,7 +21,7 @@ from poly.errors import SpecError
 from poly.ir.budget import printed, unlimited
 from poly.ir.fixing import fix_expr, fix_load, fix_set, fix_tree
 from poly.ir.sets import access_map, box
-from poly.ir.tree import Node
+from poly.ir.tree import Node, bands, statements
 
 Kind = Literal["array", "scalar", "local"]
 Op = Literal["=", "+", "*", "min", "max"]
@@ -167,6 +167,27 @@ class Nest(Displayed):
     def written(self) -> frozenset[str]:
         """The names of the arrays that some statement writes."""
         return frozenset(s.target.array for s in self.statements)
+
+    @cached_property
+    def temporaries(self) -> frozenset[str]:
+        """Locals of which one element is written and read in each iteration of the loops around: values of the body.
+
+        for i: for j:
+          s[i, j] = A[i, j] + A[i, j + 1]       s is a temporary, which is best kept in a register:
+          B[i, j] = s[i, j] * s[i, j]           its statements stay in one iteration
+        """
+        around = {s.name: [id(band) for band in bands(self.tree) if s.name in statements(band)] for s in self.statements}
+        return frozenset(a.name for a in self.arrays if a.kind == "local" and self._is_temporary(a.name, around))
+
+    def _is_temporary(self, local: str, around: Mapping[str, list[int]]) -> bool:
+        accesses = {s.name: {load for load in (s.target, *s.reads) if load.array == local} for s in self.statements}
+        users = [name for name, found in accesses.items() if found]
+        places = {load.indices for found in accesses.values() for load in found}
+        if len(places) != 1 or any(around[name] != around[users[0]] for name in users):
+            return False
+        own = frozenset(self.statement(users[0]).iterators)
+        alone = (index.names & own for index in places.pop() if index.is_affine)
+        return {next(iter(names)) for names in alone if len(names) == 1} == own
 
     @cached_property
     def structure(self) -> str:

@@ -41,7 +41,7 @@ def advanced_iterator(statement: Statement, path: Path, loop: str) -> str | None
 def strided_cost(nest: Nest, statement: Statement, iterator: str) -> int:
     """The cost of the statement's accesses with `iterator` innermost.
 
-    Each access adds 0 if it stays at one element, 1 if it goes to the next element, and otherwise STRIDED.
+    Each access adds 0 if it stays at one element or in a register, 1 if it goes to the next element, else STRIDED.
     """
     return sum(_cost(nest, access, iterator) for access in accesses(statement))
 
@@ -86,7 +86,7 @@ def accesses(statement: Statement) -> tuple[Load, ...]:
 
 
 def _cost(nest: Nest, access: Load, iterator: str) -> int:
-    if not any(iterator in index.names for index in access.indices):
+    if access.array in nest.temporaries or not any(iterator in index.names for index in access.indices):
         return 0
     return 1 if step(nest.array(access.array), access, iterator).number == 1 else STRIDED
 

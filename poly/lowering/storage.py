@@ -36,7 +36,6 @@ from codegen.expr import Load, map_loads
 from codegen.integer import Affine, Int, Linear, element_count, in_c
 from codegen.program import Buffer, Workspace
 from poly.analysis.dependences import dependences
-from poly.analysis.temporaries import temporaries
 from poly.ir.budget import TooCostly, limited
 from poly.ir.instances import loop_values
 from poly.ir.nest import Array, Nest, Statement
@@ -182,7 +181,7 @@ class _Places:
 
     @staticmethod
     def of(shared: Shared, launched: bool) -> _Places:
-        found = temporaries(shared.nest)
+        found = shared.nest.temporaries
         return _Places(shared.nest, shared.tree, paths(shared.tree), found, width(shared.tree), launched)
 
     def stored(self, array: Array) -> Stored | None:

@@ -57,7 +57,7 @@ def _sunk(schedule: Schedule, loop: str) -> Schedule | None:
         while pending:
             name = pending.pop()
             body = find_loop(made.tree, name).body
-            if isinstance(body, Sequence):
+            if isinstance(body, Sequence) and bands(body):
                 made = applied(made, [Distribute(name)])
                 pending.extend(_loops_of(made.tree, name, statements(body)))
             elif isinstance(body, Band):

@@ -15,7 +15,6 @@ from itertools import pairwise
 import islpy as isl
 
 from poly.analysis.legality import lane_conflict
-from poly.analysis.temporaries import temporaries
 from poly.autoschedule.rules.attempt import attempt
 from poly.autoschedule.rules.shapes import Chain, chain_of, parts
 from poly.ir.nest import Nest
@@ -76,7 +75,7 @@ def _lost_lanes(before: Schedule, after: Schedule, first: Chain, second: Chain) 
 
 def _arrays(nest: Nest, chain: Chain) -> frozenset[str]:
     touched = (access for name in chain.statements for access in accesses(nest.statement(name)))
-    return frozenset(access.array for access in touched if nest.array(access.array).shape) - temporaries(nest)
+    return frozenset(access.array for access in touched if nest.array(access.array).shape) - nest.temporaries
 
 
 def _range(nest: Nest, chain: Chain, depth: int) -> isl.Set:

@@ -35,7 +35,7 @@ from itertools import pairwise
 from math import prod
 
 from poly.analysis.legality import lane_conflict
-from poly.analysis.temporaries import groups, temporaries
+from poly.analysis.temporaries import groups
 from poly.autoschedule.rules.attempt import applied, attempt
 from poly.autoschedule.rules.distances import Slope, slope
 from poly.autoschedule.rules.form import Form
@@ -355,6 +355,6 @@ def _blocked(steps: TimeLoops, tiles: TimeTiles) -> list[Step]:
 def _is_near(nest: Nest, steps: TimeLoops, caches: Caches) -> bool:
     """Whether the arrays of a time loop are known to fit the first-level cache."""
     names = {access.array for c in steps.chains for s in c.statements for access in accesses(nest.statement(s))}
-    arrays = [nest.array(name) for name in names - temporaries(nest)]
+    arrays = [nest.array(name) for name in names - nest.temporaries]
     known = all(not e.terms for a in arrays for e in a.shape)
     return known and sum(a.dtype.size * prod(e.constant for e in a.shape) for a in arrays) <= caches.l1
