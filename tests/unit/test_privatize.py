@@ -69,7 +69,7 @@ def looked_up(A: f64[N, N], t: f64[N], at: poly.i32[N]):
 def computed(nest: poly.Nest, made: Schedule, size: int) -> None:
     """A schedule computes what the loops as written do, and leaves the same values behind."""
     rng, shapes = np.random.default_rng(7), [a.shape for a in nest.arguments]
-    sizes = {name: size for name in nest.sizes}
+    sizes = dict.fromkeys(nest.sizes, size)
     found = [rng.random([extent.evaluate(sizes) for extent in shape]) for shape in shapes]
     expected = [array.copy() for array in found]
     poly.compile(nest, schedule=made, target="c:portable", threads=2)(*found)

@@ -28,7 +28,7 @@ from poly.analysis.legality import witness
 from poly.analysis.values import Sources, ValueFlow
 from poly.errors import ScheduleError
 from poly.ir.coordinates import linear
-from poly.ir.edits import edit, find_loop, rename_repeats, sequence
+from poly.ir.edits import find_loop, rename_repeats, sequence
 from poly.ir.instances import coordinate, loop_values
 from poly.ir.lookups import index_reads
 from poly.ir.nest import Array, Nest, Statement
@@ -284,8 +284,8 @@ def _last(
         iterators.append(fresh(moved[0] if len(moved) == 1 else "e", taken | {*iterators}))
     named = [Affine.name(one) for one in iterators]
     prefix = (value - low for value, low in zip(named[around:], lows, strict=False))
-    element = tuple(named[around + loops :])
-    target, own = Load(array, element), Load(private.name, (*prefix, *element))
+    indices = tuple(named[around + loops :])
+    target, own = Load(array, indices), Load(private.name, (*prefix, *indices))
     return Statement(name, tuple(iterators), domain, target, "=", own, writers[0].line, f"{target} = {own}")
 
 
