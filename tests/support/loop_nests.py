@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import exp
 
 import poly
-from poly import f32, f64
+from poly import f32, f64, i64
 
 M, N, T = poly.sizes("M N T")
 
@@ -138,6 +138,20 @@ def column_sums(A: f64[N, M], s: f64[M]):
 
 
 @poly.nest
+def column_peaks(A: f64[N, M], w: f64[N], peak: f64[M], row: i64[M]):
+    for j in range(M):
+        most: f64 = 0.0
+        at: i64 = 0
+        for i in range(N):
+            weighed = w[i] * A[i, j]
+            if weighed > most:
+                most = weighed
+                at = i
+        peak[j] = most
+        row[j] = at
+
+
+@poly.nest
 def chain(A: f64[N, M], B: f64[N, M], C: f64[N, M]):
     for i in range(N):
         for j in range(M):
@@ -186,7 +200,7 @@ def backwards(A: f64[N, M], B: f64[N, M], C: f64[N, M]):
 
 NESTS = [
     jacobi_1d, jacobi_2d, heat_3d, seidel_2d, seidel_1d, forward, solve_rows, solve_block,
-    softmax, mirrored, column_sums, chain, normalised, two_triangles, backwards,
+    softmax, mirrored, column_sums, column_peaks, chain, normalised, two_triangles, backwards,
 ]  # fmt: skip
 
 
