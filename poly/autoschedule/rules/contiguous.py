@@ -17,7 +17,7 @@ from poly.errors import ScheduleError
 from poly.ir.edits import find_loop
 from poly.ir.paths import paths
 from poly.ir.strides import STRIDED, advanced_iterator, strided_cost
-from poly.ir.tree import Band, Node, Sequence, bands, has_kernel, statements
+from poly.ir.tree import Band, Node, bands, has_kernel, statements
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Distribute, Interchange
 
@@ -25,19 +25,28 @@ from poly.schedules.steps import Distribute, Interchange
 def contiguous(schedule: Schedule) -> Schedule:
     """The schedule with loops sunk to the innermost position where that is legal and makes the accesses cheaper.
 
-    Loops around a microkernel are left alone: their order suits it already.
+    The loop that gains most is the first. Loops around a microkernel are left alone: their order suits it already.
     """
-    for band in bands(schedule.tree):
-        if bands(band.body) and not has_kernel(band) and _gain(schedule, band) > 0:
-            schedule = _sunk(schedule, band.name) or schedule
+    refused: set[str] = set()
+    while gains := {name: gain for name, gain in _gains(schedule).items() if name not in refused}:
+        best = max(gains, key=lambda name: gains[name])
+        made = _sunk(schedule, best)
+        schedule, refused = (schedule, refused | {best}) if made is None else (made, refused)
     return schedule
+
+
+def _gains(schedule: Schedule) -> dict[str, int]:
+    """What is gained by sinking each loop, where it is positive."""
+    outer = (band for band in bands(schedule.tree) if bands(band.body) and not has_kernel(band))
+    gains = ((band.name, _gain(schedule, band)) for band in outer)
+    return {name: gain for name, gain in gains if gain > 0}
 
 
 def _gain(schedule: Schedule, band: Band) -> int:
     """How much cheaper the accesses below a loop become if it is innermost; deeper accesses weigh more."""
     gain, found = 0, paths(schedule.tree)
     for name in statements(band):
-        loops = [node for node in found[name] if isinstance(node, Band)]
+        loops = [part for part in found[name] if isinstance(part, Band)]
         statement = schedule.nest.statement(name)
         now, then = (advanced_iterator(statement, found[name], loop.name) for loop in (loops[-1], band))
         if now is None or then is None:
@@ -57,17 +66,18 @@ def _sunk(schedule: Schedule, loop: str) -> Schedule | None:
         while pending:
             name = pending.pop()
             body = find_loop(made.tree, name).body
-            if isinstance(body, Sequence) and bands(body):
-                made = applied(made, [Distribute(name)])
-                pending.extend(_loops_of(made.tree, name, statements(body)))
-            elif isinstance(body, Band):
+            if isinstance(body, Band):
                 made = applied(made, [Interchange(name, body.name)])
                 pending.append(name)
+            elif bands(body):
+                outer = [band.name for band in _around(made.tree, statements(body)[0])].index(name)
+                made = applied(made, [Distribute(name)])
+                parts = (_around(made.tree, statement)[outer] for statement in statements(body))
+                pending.extend({part.name: None for part in parts if bands(part.body)})
         return attempt(schedule, made.steps[len(schedule.steps) :])
     return None
 
 
-def _loops_of(tree: Node, name: str, below: tuple[str, ...]) -> list[str]:
-    """The loops that `name` was distributed into, itself and its numbered successors, that still contain loops."""
-    found = [band for band in bands(tree) if band.name == name or band.name.rpartition("_")[0] == name]
-    return [band.name for band in found if set(statements(band)) <= set(below) and bands(band.body)]
+def _around(tree: Node, statement: str) -> list[Band]:
+    """The loops around a statement, outermost first."""
+    return [part for part in paths(tree)[statement] if isinstance(part, Band)]
