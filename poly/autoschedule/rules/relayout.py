@@ -62,14 +62,16 @@ def _cut(made: Schedule, outer: Band, inner: Band, caches: Caches) -> Schedule |
     if counts is None:
         return None
     taken = frozenset((*nest.open_or_fixed, *(a.name for a in nest.arrays), *(s.name for s in nest.statements)))
-    kept = [ReorderStorage(array, order) for array, order in turned.items()]
-    kept = [
-        one if one.local not in taken else ReorderStorage(one.array, one.order, another(one.local, taken))
-        for one in kept
-    ]
+    kept = [_kept(array, order, taken) for array, order in turned.items()]
     cut = [_enclosed(made, inner, counts, size)]
     blocks = [_enclosed(made, outer, steps, depth)] if size < depth < whole else []
     return attempt(made, [*kept, *cut, *blocks])
+
+
+def _kept(array: str, order: tuple[int, ...], taken: frozenset[str]) -> ReorderStorage:
+    usual = ReorderStorage(array, order)
+    into = another(usual.local, taken)
+    return usual if into == usual.local else ReorderStorage(array, order, into)
 
 
 def _enclosed(made: Schedule, loop: Band, counts: Mapping[str, str], size: int) -> Enclose:
@@ -96,7 +98,7 @@ def _bytes(nest: Nest, along: Mapping[str, str], beside: Mapping[str, str]) -> i
 
 
 def _turned(made: Schedule, inner: Band) -> dict[str, tuple[int, ...]]:
-    """The arrays whose last dimension no loop innermost in another moves, but all of them another one, and the order."""
+    """The arrays of which all innermost loops move one dimension, not the last, and the order that has it last."""
     nest, found = made.nest, paths(made.tree)
     loops = {name: band.name for band in innermost(inner.body) for name in statements(band)}
     dimensions: dict[str, set[tuple[int, ...]]] = {}
@@ -109,7 +111,7 @@ def _turned(made: Schedule, inner: Band) -> dict[str, tuple[int, ...]]:
                 dimensions.setdefault(access.array, set()).add(at)
     turned = {}
     for array, ways in dimensions.items():
-        rank, ((at, *others), *different) = len(nest.array(array).shape), tuple(ways)
-        if not (others or different) and at != rank - 1 and nest.array(array).kind == "array":
-            turned[array] = (*(one for one in range(rank) if one != at), at)
+        last, way = len(nest.array(array).shape) - 1, next(iter(ways))
+        if len(ways) == len(way) == 1 and way != (last,) and nest.array(array).kind == "array":
+            turned[array] = (*(at for at in range(last + 1) if at not in way), *way)
     return turned
