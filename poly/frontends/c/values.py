@@ -28,6 +28,7 @@ from poly.frontends.c.declarations import (
     Unknown,
 )
 from poly.frontends.c.place import marked, refusal, shown
+from poly.frontends.effects import REMEDY
 from poly.frontends.polynomials import polynomial
 from poly.frontends.source import Source
 
@@ -75,6 +76,8 @@ class Values:
         self.source = source
         self.typedefs = typedefs
         self.names: dict[str, Meaning] = {}
+        self.following = 0
+        """How many loops' effects are being followed here, before their bodies are translated."""
         self._modular = False
         """Whether what wraps around in the present expression has no effect."""
 
@@ -155,7 +158,7 @@ class Values:
                 number = value.value if isinstance(value, ast.Constant) else None
                 return Value(value, kind, weak=kind not in INDICES, number=number)  # type: ignore[arg-type]
             case Unknown(why):
-                raise self.refuse(node, why, "Write the value in terms of the loops' counters and the sizes here.")
+                raise self.refuse(node, why, REMEDY)
             case ArrayName():
                 raise self.refuse(node, f"`{name}` is a whole array", f"Name one element of it: `{name}[i]`.")
         raise self.refuse(
@@ -188,11 +191,11 @@ class Values:
                 return found.node
         if not self._is_address(node):
             return self.integer(node)
-        self._modular = True
+        before, self._modular = self._modular, True
         try:
             return self.integer(node)
         finally:
-            self._modular = False
+            self._modular = before
 
     def _is_element(self, node: c_ast.Node) -> bool:
         """Whether a name is that of an integer that stands for an element."""
