@@ -93,7 +93,8 @@ def _functions() -> dict[str, Callable[..., Any]]:
     return {
         **{name: _real(getattr(np, name)) for name in set(FUNCTIONS) - CHOOSING if hasattr(np, name)},
         "atan": _real(np.arctan), "erf": _real(lambda value: type(value)(math.erf(value))),
-        "pow": _powered, "atan2": _of_two(np.arctan2), "square": lambda a: _joined(operator.mul)(a, a), "select": _selected, "divide": _divided,
+        "pow": _powered, "atan2": _of_two(np.arctan2), "square": lambda a: _joined(operator.mul)(a, a),
+        "select": _selected, "divide": _divided,
         "local": _local, "index": int,
         "abs": abs, "min": _chosen(min), "max": _chosen(max),
         **{name: _compared(getattr(operator, name)) for name in COMPARISONS.values()},
