@@ -23,6 +23,7 @@ from poly.frontends.c.declarations import (
     type_of,
     unknown_type,
 )
+from poly.frontends.c.inlining import is_value
 from poly.frontends.c.integers import Integers, stepped
 from poly.frontends.c.loops import STEPS
 from poly.frontends.c.place import marked, shown
@@ -87,6 +88,8 @@ class Statements(Integers):
                 return self._assignment(node)
             case c_ast.UnaryOp(op=op) if op in STEPS:
                 return self._assignment(stepped(node))
+            case c_ast.ID() | c_ast.Constant() | c_ast.Cast() if is_value(node):
+                return []
             case c_ast.FuncCall():
                 why = f"`{shown(node)}` is called for its side effects"
                 raise self.refuse(node, why, "Write its loops here; calls of math.h's functions are values.")
