@@ -9,19 +9,21 @@ for (j…) {                                      for (each chunk of j)
                                                   }
 
 One iteration has the last word on all the selection writes, and running it alone gives what all of them give in order:
-the first with the least key, since ties and NaN are not less. `<=` takes the last one.
+the first with the least key, since ties and NaN are not less. `<=` takes the last one. Where a test has further parts,
+`key(j) < best and m(j)`, an iteration without m has infinity as its key, which is never less.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Protocol
 
-from codegen.expr import Expr, Load, Predicate, Ternary, accessed
+from codegen.expr import Const, Expr, Load, Logic, Predicate, Ternary, Truth, accessed
 from codegen.loop_ir import Node
 from codegen.program import Assign, Program
-from codegen.promotion import type_of
+from codegen.promotion import limits, type_of
 from codegen.scalar import Element
 from codegen.simd import OFFSETS, Use, declared, placed_assign, printer_of, uses
 from microkernels.dtypes import DType, i8, i16, u8
@@ -45,11 +47,20 @@ class Update(Protocol):
 
 @dataclass(frozen=True)
 class Extreme:
-    """`best = key if key relation best else best`."""
+    """`best = key if key relation best and all of masks else best`."""
 
     best: Load
     key: Expr
     relation: str
+    masks: tuple[Truth, ...] = ()
+
+    def masked(self, dtype: DType) -> Expr:
+        """The key; in iterations that the masks leave out, one that is not better than any."""
+        if not self.masks:
+            return self.key
+        test = self.masks[0] if len(self.masks) == 1 else Logic("and", self.masks)
+        low, high = (-inf, inf) if dtype.is_float else limits(dtype)
+        return Ternary(test, self.key, Const(high if self.relation == "<" else low))
 
 
 def extreme(update: Update) -> Extreme | None:
@@ -58,9 +69,19 @@ def extreme(update: Update) -> Extreme | None:
     if update.op in STRICT:
         return Extreme(best, update.expr, STRICT[update.op])
     match update.op, update.expr:
-        case "=", Ternary(Predicate() as test, key, other) if other == best:
-            found = _against(test, best)
-            return Extreme(best, key, found[1]) if found and found[0] == key else None
+        case "=", Ternary(test, key, other) if other == best:
+            return _selected(test, key, best)
+    return None
+
+
+def _selected(test: Truth, key: Expr, best: Load) -> Extreme | None:
+    """The extreme that a test selects: one part of it compares the key with the best value."""
+    parts = test.parts if isinstance(test, Logic) and test.op == "and" else (test,)
+    for part in parts:
+        compared = _against(part, best) if isinstance(part, Predicate) else None
+        if compared and compared[0] == key:
+            masks = tuple(other for other in parts if other is not part)
+            return Extreme(best, key, compared[1], masks) if compared[1] in STRICT.values() or not masks else None
     return None
 
 
@@ -70,10 +91,11 @@ def follows(update: Update, kept: Extreme) -> bool:
     It must come before that in each iteration. Neither the value nor the key may be made of what is selected.
     """
     match update.op, update.expr:
-        case "=", Ternary(Predicate() as test, value, other) if other == update.target:
+        case "=", Ternary(test, value, other) if other == update.target:
             selected = {kept.best.array, update.target.array}
-            free = all(load.array not in selected for expr in (value, kept.key) for load in accessed(expr))
-            return len(selected) == 2 and free and _against(test, kept.best) == (kept.key, kept.relation)
+            nodes = (value, kept.key, *kept.masks)
+            free = all(load.array not in selected for node in nodes for load in accessed(node))
+            return len(selected) == 2 and free and _selected(test, kept.key, kept.best) == kept
     return False
 
 
@@ -140,7 +162,7 @@ def selection(body: Node, program: Program, variable: str) -> Selection | None:
     printer = printer_of(last, program)
     element = printer.at(key.target)
     place, used = printer.element(element), printer.element_names(element)
-    return Selection(last.statement, names, op, kept.relation, printed.key, element, place, dtype, used)
+    return Selection(last.statement, names, op, kept.relation, printed.masked(dtype), element, place, dtype, used)
 
 
 def _value(update: Assign) -> Expr:

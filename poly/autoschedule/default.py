@@ -11,8 +11,8 @@ loops are interchanged for contiguous accesses, fused, parallelised, tiled over 
 that applies, at its usual values. Each transformation is a step of a schedule and is checked.
 
 Where it isn't plain that a rule pays off, the model weighs what it makes against the loops without it: microkernels,
-jammed loops, sums that look ahead or run in blocks, locals that are computed again, recurrences side by side or in
-sections, and threads that start again and again.
+jammed loops, sums that look ahead or run in blocks, locals that are computed again, private copies of arrays,
+recurrences side by side or in sections, and threads that start again and again.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from poly.autoschedule.rules.jam import usual_jam
 from poly.autoschedule.rules.lanes import in_lanes
 from poly.autoschedule.rules.microkernels import contracted, with_interiors, with_other_loops, with_turned_tiles
 from poly.autoschedule.rules.orders import is_strided, permuted, usual_orders
+from poly.autoschedule.rules.privatization import privatized
 from poly.autoschedule.rules.register_tiles import register_tiles
 from poly.autoschedule.rules.row_blocks import passes_locals, row_blocked
 from poly.autoschedule.rules.sections import sectioned
@@ -99,6 +100,16 @@ def _chosen(nest: Nest, target: Target) -> Form:
         from poly.autoschedule.rules.gpu import usual_form  # a CPU's schedules need no rule for GPUs
 
         return usual_form(nest, target.isa)
+    usual = _usual(nest, target)
+    with suppress(TooCostly), limited(AFFORDABLE, reserve=RESERVE):
+        made = None if isinstance(target.isa, DeviceISA) else privatized(nest)
+        if made is not None:
+            private = _usual(made.nest, target).behind(made, ("copies", "private"))
+            return _cheapest((usual, private), target)
+    return usual
+
+
+def _usual(nest: Nest, target: Target) -> Form:
     made = contracted(nest, target)
     jam = None if has_outer_product(made) else _jammed(nest, target)
     if not made.steps:

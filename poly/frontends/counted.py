@@ -1,18 +1,10 @@
-"""Integers that each iteration of a loop changes alike: their values in terms of its counter.
-
-k = 0
-for i in range(n):               for i in range(n):
-  x[k] = y[i]               ->     x[3*i] = y[i]
-  k += 3
-
-(Wolfe, "Beyond induction variables", PLDI 1992: linear induction variables, and wrap-around variables.)
-"""
+"""Loops that count, and integers in terms of their counters."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 from poly.frontends.polynomials import Polynomial, expression, polynomial, product, total
 from poly.frontends.rewriting import substituted
@@ -27,6 +19,11 @@ class CountedLoop:
     step: int
     end: Polynomial | None
     """None if it has several ends, or one that is no sum of products."""
+
+    def at_values(self, values: Mapping[str, ast.expr | None]) -> CountedLoop | None:
+        """The loop with values in place of names; None if where it starts is not known, or no sum of products."""
+        start, end = _at_values(self.start, values), None if self.end is None else _at_values(self.end, values)
+        return None if start is None else replace(self, start=start, end=end)
 
     def at(self, entry: ast.expr, by: Polynomial) -> ast.expr:
         """What was `entry` before the loop, at the start of an iteration, if each adds `by`."""
@@ -58,6 +55,12 @@ def plus(value: ast.expr, more: Polynomial) -> ast.expr:
     """A sum, as a sum of products if the value is one."""
     terms = polynomial(value)
     return ast.BinOp(value, ast.Add(), expression(more)) if terms is None else expression(total(terms, more))
+
+
+def _at_values(terms: Polynomial, values: Mapping[str, ast.expr | None]) -> Polynomial | None:
+    used = {name: values[name] for key in terms for name in key if name in values}
+    known = {name: value for name, value in used.items() if value is not None}
+    return polynomial(substituted(expression(terms), known)) if len(known) == len(used) else None
 
 
 def _negative(value: Polynomial) -> Polynomial:

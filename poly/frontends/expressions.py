@@ -7,6 +7,7 @@ from functools import reduce
 
 from codegen.expr import (
     FUNCTIONS,
+    OF_MORE,
     Binary,
     Cast,
     Const,
@@ -225,7 +226,7 @@ def _indices(node: ast.Subscript, shape: tuple[Affine, ...], is_scalar: bool, sc
 
 
 def _index(node: ast.expr, extent: Affine, scope: Scope) -> Int:
-    """A subscript of a dimension; it may look up one element of an array of integers, plus an integer or a size."""
+    """A subscript of a dimension; it may add or subtract one element of an array of integers."""
     subscript = next((part for part in ast.walk(node) if isinstance(part, ast.Subscript)), None)
     if subscript is None:
         return integer(node, scope)
@@ -234,28 +235,36 @@ def _index(node: ast.expr, extent: Affine, scope: Scope) -> Int:
     if array is None or array.kind != "array" or array.dtype.is_float:
         remedy = "Look up elements of an argument, such as `idx: i32[N]`."
         raise scope.source.error(subscript, f"`{ast.unparse(subscript)}` is no element of an array of integers", remedy)
-    rest = _beside(node, subscript, scope)
-    if rest is None or any(scope.is_index(name) for name in rest.names):
-        why = f"`{ast.unparse(node)}` does more with an element than adding an integer or a size to it"
+    rest, sign = _beside(node, subscript, scope)
+    if not sign or any(scope.is_index(name) for name in rest.names):
+        why = f"`{ast.unparse(node)}` does more with an element than adding it to an integer or a size"
         remedy = "Write `A[idx[i] + 1]`, or give the array one more dimension: `A[idx[i], j]` for `A[idx[i] + j]`."
         raise scope.source.error(node, why, remedy)
-    return rest + Linear(((Lookup(found.array, found.indices, extent), 1),))
+    return rest + Linear(((Lookup(found.array, found.indices, extent), sign),))
 
 
-def _beside(node: ast.expr, subscript: ast.Subscript, scope: Scope) -> Int | None:
-    """What is added to a subscript in a sum; None if it is no term of it."""
+def _beside(node: ast.expr, subscript: ast.Subscript, scope: Scope) -> tuple[Int, int]:
+    """What is added to a subscript in a sum, and the sign of the subscript there: 0 if it is no term of it."""
     if node is subscript:
-        return Linear()
+        return Linear(), 1
     match node:
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            rest, sign = _beside(operand, subscript, scope)
+            return -rest, -sign
         case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as op, right=right):
-            first, others = _beside(left, subscript, scope), right
-            if isinstance(op, ast.Add) and first is None:
-                first, others = _beside(right, subscript, scope), left
-            if first is None or any(isinstance(part, ast.Subscript) for part in ast.walk(others)):
-                return None
-            beside = integer(others, scope)
-            return first + beside if isinstance(op, ast.Add) else first - beside
-    return None
+            found = [_beside(side, subscript, scope) for side in (left, right) if _looks_up(side)]
+            others = [side for side in (left, right) if not _looks_up(side)]
+            if len(found) != 1:
+                return Linear(), 0
+            (rest, sign), beside, minus = found[0], integer(others[0], scope), isinstance(op, ast.Sub)
+            if minus and _looks_up(right):
+                return beside - rest, -sign
+            return (rest - beside if minus else rest + beside), sign
+    return Linear(), 0
+
+
+def _looks_up(node: ast.expr) -> bool:
+    return any(isinstance(part, ast.Subscript) for part in ast.walk(node))
 
 
 def _example(name: str, rank: int) -> str:
@@ -274,8 +283,8 @@ def _call(node: ast.Call, scope: Scope) -> Expr:
         )
     args = tuple(expression(arg, scope) for arg in node.args)
     arity = FUNCTIONS.get(name, 1)
-    if len(args) < arity or (name not in ("min", "max") and len(args) > arity):
-        takes = "one argument" if arity == 1 else f"two arguments{' or more' * (name != 'pow')}"
+    if len(args) < arity or (name not in OF_MORE and len(args) > arity):
+        takes = "one argument" if arity == 1 else f"two arguments{' or more' * (name in OF_MORE)}"
         raise scope.source.error(node, f"`{name}` takes {takes}, and gets {len(args)}", f"The functions are {KNOWN}.")
     if name in DTYPES:
         return Cast(DTYPES[name], args[0])

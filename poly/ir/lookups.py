@@ -52,10 +52,11 @@ def index_reads(nest: Nest) -> tuple[IndexRead, ...]:
 def _of(statement: Statement) -> Iterator[IndexRead]:
     for load in dict.fromkeys(accessed(statement.expr)):
         for axis, index in enumerate(load.indices):
-            for found in (atom for atom, _ in index.terms if isinstance(atom, Lookup)):
-                rest = index - Linear(((found, 1),))
+            for found, sign in ((atom, sign) for atom, sign in index.terms if isinstance(atom, Lookup)):
+                rest = index - Linear(((found, sign),))
                 own = Load(found.array, found.indices)
-                yield IndexRead(statement, own, load.array, axis, -rest, found.extent - rest)
+                least, end = (-rest, found.extent - rest) if sign > 0 else (rest - found.extent + 1, rest + 1)
+                yield IndexRead(statement, own, load.array, axis, least, end)
 
 
 def index_ranges(nest: Nest, sizes: Mapping[str, int]) -> tuple[tuple[str, int, int], ...]:

@@ -41,6 +41,7 @@ from poly.schedules.steps import (
     Pack,
     Parallel,
     Part,
+    Privatize,
     Reverse,
     Rewriting,
     Shift,
@@ -675,6 +676,47 @@ class Schedule(Displayed):
         Halide: `compute_inline`. loopy: `assignment_to_subst`.
         """
         return self.apply([Substitute(local)])
+
+    @known_keywords
+    def privatize(self, array: str, *loops: str, into: str | None = None) -> Schedule:
+        """Give each iteration of loops its own copy of an array, in a local called `into`.
+
+        Iterations that only use the same memory one after the other then have any order. In each of them, every element
+        has to be written before it is read. What the loops leave in the array is copied to it by the iterations that
+        write an element last.
+
+        Before:
+
+            >>> print(schedule(reused))
+            for i in range(M):
+                for j in range(N):
+                    t[j] = 2.0 * A[i, j]
+                for j_2 in range(N):
+                    B[i, j_2] = t[j_2] + t[N - j_2 - 1]
+
+        After:
+
+            >>> print(schedule(reused).privatize("t", "i"))
+            if M > 0:
+                for i in range(M):
+                    for j in range(N):
+                        t_private[i, j] = 2.0 * A[i, j]
+                    for j_2 in range(N):
+                        B[i, j_2] = t_private[i, j_2] + t_private[i, N - j_2 - 1]
+                for j_3 in range(N):
+                    t[j_3] = t_private[M - 1, j_3]
+
+        An element that an iteration has not written:
+
+            >>> schedule(solve).privatize("x", "i")  # doctest: +NORMALIZE_WHITESPACE
+            Traceback (most recent call last):
+                ...
+            poly.ScheduleError: privatize(x, i): S0[1, 0] reads x[i] as it is before the loops (with N = 2). Remedy:
+                fewer loops, or other ones.
+
+        Also called array expansion; the copies are OpenMP's `lastprivate`. loopy: `privatize_temporaries_with_inames`.
+        """
+        return self.apply([Privatize(array, loops, into)])
 
     @known_keywords
     def microkernel(self, kernel: str, statement: str | None = None, initial: str | None = None) -> Schedule:

@@ -62,7 +62,7 @@ BODIES = {
     "bound by data": (LOOP + "for (int j = 0; j < k[i]; j++) x[i] = j;", "3:49: `k[i]` is data", "Gather the elements"),
     "advanced by hand": (
         "int j = 0;\n" + LOOP + "{ if (y[i] > 0) j += 2; x[j] = 0; }",
-        "4:45: the value of `j` is not known here",
+        "4:55: the value of `j` is not known here",
         "Write the value in terms",
     ),
     "product": (LOOP + "x[i * i] = 0;", "3:31: `i * i` is not affine: it multiplies two names", "An index, bound"),

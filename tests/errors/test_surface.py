@@ -129,6 +129,7 @@ def steps() -> list[Door]:
         Door("part by a condition", made.part, ("S0",), {"where": "i > 2", "into": "T"}),
         Door("accumulate", poly.schedule(summed).accumulate, ("w", "X")),
         Door("substitute", poly.schedule(summed).substitute, ("w",)),
+        Door("privatize", made.privatize, ("X", "i"), {"into": "u"}),
         Door("microkernel", product.microkernel, ("gemm_avx512_6x16",), {"statement": None, "initial": None}),
         Door("loops", made.loops, ("bAb",), {"blocks": {"b": 64}}),
         Door("loops' blocks", lambda b: made.loops("bAb", blocks={"b": b}), (64,)),

@@ -235,6 +235,7 @@ class Drawing:
             "enclose": (3, self._enclose),
             "accumulate": (2, self._accumulate),
             "substitute": (2, self._substitute),
+            "privatize": (2, self._privatize),
             "skew": (6, self._skew),
             "shift": (6, self._shift),
             "reverse": (5, lambda m: Step("reverse", (self._loop(m),))),
@@ -312,6 +313,12 @@ class Drawing:
         """A local of the nest, mostly."""
         local = [array.name for array in made.nest.arrays if array.kind == "local"]
         return Step("substitute", (self.rng.choice(local or [array.name for array in made.nest.arrays]),))
+
+    def _privatize(self, made: Schedule) -> Step:
+        """An array that is written, mostly, and one or two loops."""
+        names = sorted(made.nest.written) or [array.name for array in made.nest.arrays]
+        loops = [self._loop(made) for _ in range(self.rng.choice((1, 1, 2)))]
+        return Step("privatize", (self.rng.choice(names), *loops))
 
     def _enclose(self, made: Schedule) -> Step:
         inside = statements(self.rng.choice(bands(made.tree) or [made.tree]))

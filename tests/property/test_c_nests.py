@@ -270,7 +270,13 @@ SOURCES = {
             for (size_t i = 1; i + 1 < n; i++) in[i - 1] = in[i + 1] - in[n - 1 - i];
         }""",
     "calls": """
-        static double square(double v) { return v * v; }
+        static double square(double v) { double t; t = v; if (v > 0) { t *= v; } else t = v * v; return t; }
+        static int none(void) { return 0; }
+        static float total(int n, const double *x) {
+            double s = 0;
+            for (int i = 0; i < n; i++) s += x[i];
+            return s / 3;
+        }
         static void axpy(int n, float s, const double *x, double *y) {
             for (int i = 0; i < n; i++) y[i] += s * x[i];
             return;
@@ -287,6 +293,8 @@ SOURCES = {
         void calls(int n, int m, double A[n][m], double B[m][m], double x[n]) {
             #pragma scop
             double n_2 = 2;
+            none(); (void) x;
+            A[1][2] -= total(m, A[0]);
             for (int i = 0; i < m; i++) scaled(m, A[i], &B[i][0], 0.1 * i);
             for (int j = 0; j < m; j++) { down(n, m, j, A); down(m, m, j, B); }
             for (int i = 0; i < n; i++) if (i > 2) x[i] += n_2; else axpy(1, 0.1, &A[i][1], x + i);

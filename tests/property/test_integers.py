@@ -134,7 +134,53 @@ def halves(x: f64[N], y: f64[N]):
         k += 1  # noqa: SIM113
 
 
-NESTS: list[Callable[..., None]] = [gathered, flat, triangle, branches, wrapped, halves]
+def coupled(x: f64[2 * N + 2], y: f64[N]):
+    j = -1
+    for i in range(N):
+        k = j + 1
+        if y[i] > 0:  # noqa: SIM108
+            j = k + 1
+        else:
+            j = 1 + k
+        x[k] = y[i] + x[j]
+
+
+NESTS: list[Callable[..., None]] = [gathered, flat, triangle, branches, wrapped, halves, coupled]
+IN_C = {
+    "gathered": """double x[N], int idx[M], double y[M]) {
+        for (int i = 0; i < M; i++) { int k = idx[i]; y[i] += x[k] * 2; }""",
+    "flat": """double A[M][N], double f[20*20]) {
+        int k = 0;
+        for (int i = 0; i < 4; i++) { for (int j = 0; j < 7; j++) { f[k] += A[i][j]; k++; } k = k + 13; }""",
+    "triangle": """double x[4*N+4], double y[N]) {
+        int k = N, first;
+        for (int i = N - 1; i >= 0; i--) { --k; first = 2*k + 1; y[i] += x[first] - x[k+1]; }
+        for (int i = 0; i < N; i += 3) { y[i] -= x[k]; k += 6; x[k-6] *= 0.5; }""",
+    "branches": """double x[2*N+2], double y[N]) {
+        int k = 1;
+        for (int i = 0; i < N; i++) {
+            if (i % 2 == 0) { x[k] += y[i]; k += 2; }
+            else { k += 1; x[k] -= y[i]; k = 1 + k; }
+        }
+        x[k-1] = 5.0;""",
+    "wrapped": """double x[N], double y[N]) {
+        int last = N - 1, before = N - 2;
+        for (int i = 0; i < N; i++) { y[i] = x[i] + 2 * x[last] - x[before]; before = last; last = i; }""",
+    "halves": """double x[N], double y[N]) {
+        int k = 0;
+        for (int i = 0; i < N; i += 2) {
+            for (int j = 3; j > 1; j--) { int k = i; y[k/2] += x[k] * j; }
+            k++;
+        }""",
+    "coupled": """double x[2*N+2], double y[N]) {
+        int j = -1, k;
+        for (int i = 0; i < N; i++) {
+            k = j + 1;
+            if (y[i] > 0) j = k + 1; else { j = 1 + k; }
+            x[k] = y[i] + x[j];
+        }""",
+}
+"""The same nests; a variable of a block hides another one."""
 
 
 @pytest.mark.parametrize("function", NESTS, ids=lambda function: function.__name__)
@@ -157,6 +203,15 @@ def test_nests_compute_what_python_does(function: Callable[..., None]) -> None:
     for one, other, third in zip(got, wanted, known, strict=True):
         np.testing.assert_array_equal(third, other)
         np.testing.assert_allclose(one, other, rtol=1e-13)
+
+
+@pytest.mark.parametrize("function", NESTS, ids=lambda function: function.__name__)
+def test_c_is_read_alike(function: Callable[..., None]) -> None:
+    known = poly.nest(function).statements
+    made = poly.from_c(f"void f(int N, int M, {IN_C[function.__name__]}\n}}").statements
+    assert [(s.target, s.op, s.expr) for s in made] == [(s.target, s.op, s.expr) for s in known]
+    for one, other in zip(made, known, strict=True):
+        assert one.domain.align_params(other.domain.get_space()).is_equal(other.domain)
 
 
 @pytest.mark.parametrize(

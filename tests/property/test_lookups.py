@@ -39,7 +39,7 @@ def nest(*lines: str, dtype: str = "i32") -> Nest:
 def lookups(draw: st.DrawFn) -> str:
     """An index of a dimension with M elements."""
     place = draw(st.sampled_from(["i, j", "j, i", "i // 2, j", "i, (j + 1) % N", "i, N - 1 - j", "0, j"]))
-    return draw(st.sampled_from(["a[{}]", "b[a[{}]]", "M - 1 + a[{}] - (M - 1)", "1 + b[a[{}]] - 1"])).format(place)
+    return draw(st.sampled_from(["a[{}]", "b[a[{}]]", "M - 1 - a[{}]", "-(b[a[{}]] - M) - 1"])).format(place)
 
 
 @settings(max_examples=12, deadline=None)
@@ -165,7 +165,7 @@ def test_tuning_makes_indices_that_are_inside() -> None:
         ("x[a[i, j], j] = 1.0", "two iterations may write one element"),
         ("x[a[i, j], j] += 1.0", "Loop over the elements that are written"),
         ("y[i, j] = x[y[i, j], j]", "`y[i, j]` is no element of an array of integers"),
-        ("y[i, j] = x[a[i, j] + i, j]", "does more with an element than adding an integer or a size"),
+        ("y[i, j] = x[a[i, j] + i, j]", "does more with an element than adding it to an integer or a size"),
         ("y[i, j] = x[2 * a[i, j], j]", "does more with an element"),
         ("y[i, j] = x[a[i, j] - a[j, i], j]", "does more with an element"),
         ("y[i, j] = x[a[i, j + 1], j]", "reads a[i, j + 1] outside of a"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from math import inf
 
 import numpy as np
 import pytest
@@ -93,7 +94,34 @@ def first_of_words(x: i16[N], best: i16[1], where: i64[1]):
             best[0] = x[i]
 
 
+@poly.nest
+def two_greatest(A: f32[M, N], best: f32[M, 2], where: i64[M, 2]):
+    for i in range(M):
+        last: f32 = inf
+        before: i64 = -1
+        for t in range(2):
+            top: f32 = -inf
+            at: i64 = -1
+            for j in range(N):
+                if A[i, j] > top and (A[i, j] < last or (A[i, j] == last and j > before)):
+                    top = A[i, j]
+                    at = j
+            last = top
+            before = at
+            best[i, t] = top
+            where[i, t] = at
+
+
+@poly.nest
+def least_of_some(x: i16[N], mask: i16[N], best: i16[1], where: i64[1]):
+    for i in range(N):
+        if mask[i] > 7 and x[i] < best[0]:
+            best[0] = x[i]
+            where[0] = i
+
+
 NESTS = [first_least, last_greatest, with_two_values, of_rows, of_columns, nearest, of_bytes, first_of_words]
+NESTS += [two_greatest, least_of_some]
 TARGETS = [f"c:{name}" for name in ("avx512", "avx2", "portable") if ISAS[name].runs_here()]
 FEW = st.sampled_from([-1.0, -0.0, 0.0, 1.0, 2.0, np.inf, -np.inf, np.nan])
 """Values among which many are equal or not comparable."""
@@ -161,6 +189,23 @@ def value_first(x: f32[N], best: f32[1], where: i64[1]):
         where[0] = i if x[i] < best[0] else where[0]
 
 
-@pytest.mark.parametrize("nest", [key_of_the_selected, other_test, value_first], ids=lambda nest: nest.name)
+@poly.nest
+def last_of_some(x: f32[N], mask: f32[N], best: f32[1], where: i64[1]):
+    for i in range(N):
+        where[0] = i if x[i] <= best[0] and mask[i] > 0 else where[0]
+        best[0] = x[i] if x[i] <= best[0] and mask[i] > 0 else best[0]
+
+
+@poly.nest
+def mask_of_the_selected(x: f32[N], best: f32[1], where: i64[1]):
+    for i in range(N):
+        where[0] = i if x[i] < best[0] and where[0] < 5 else where[0]
+        best[0] = x[i] if x[i] < best[0] and where[0] < 5 else best[0]
+
+
+LOOK_ALIKES = [key_of_the_selected, other_test, value_first, last_of_some, mask_of_the_selected]
+
+
+@pytest.mark.parametrize("nest", LOOK_ALIKES, ids=lambda nest: nest.name)
 def test_what_only_looks_like_a_selection_stays_scalar(nest: poly.Function) -> None:
     assert not any(band.vectorize for band in bands(poly.compile(nest, records=False).schedule.tree))

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 from cffi import FFI
-from headers import GCC, NUMBERS, SHARED, declared, need, once, succeed
+from headers import GCC, NUMBERS, SHARED, at_any_level, declared, need, once, quick, succeed
 from numpy.typing import NDArray
 
 from poly.blas import ROUTINES, write_blas
@@ -25,16 +25,24 @@ LETTERS = {np.dtype("f4"): "s", np.dtype("f8"): "d"}
 GUARD = 40
 """Elements before and behind an operand."""
 
+ROUTINES_ALONE = """#include <stddef.h>
+void *take(size_t bytes);
+void give(void *memory);
+void note(int number, const char *routine);
+#define BLAS_XERBLA note
+#define BLAS_MALLOC take
+#define BLAS_FREE give
+#define BLAS_IMPLEMENTATION
+#include "blas.h"
+"""
+"""What takes a compiler long, without what a program puts beside it."""
+
 PROGRAM = """#include <stdlib.h>
 static int wrong, taken, refused;
 static const char *where;
-static void *take(size_t bytes) { taken++; return refused ? NULL : malloc(bytes); }
-static void note(int number, const char *routine) { wrong = number; where = routine; }
-#define BLAS_XERBLA note
-#define BLAS_MALLOC take
-#define BLAS_FREE free
-#define BLAS_IMPLEMENTATION
-#include "blas.h"
+void *take(size_t bytes) { taken++; return refused ? NULL : malloc(bytes); }
+void give(void *memory) { free(memory); }
+void note(int number, const char *routine) { wrong = number; where = routine; }
 int wrong_argument(void) { return wrong; }
 const char *wrong_routine(void) { return where; }
 int allocations(void) { return taken; }
@@ -49,22 +57,40 @@ def blas_header(folder: Path, names: Sequence[str] = ROUTINES, **options: Any) -
     return Path(shutil.copy(once("blas.h", (names, options), lambda path: write_blas(path, names, **options)), folder))
 
 
+def blas_with(program: str, folder: Path, *flags: str, level: Sequence[str] = ("-O2",)) -> Path:
+    """A library of the routines of `blas.h` in a folder and of a program's text that has what they call.
+
+    The routines are compiled once in a run of the tests, whatever the program is.
+    """
+    need(GCC)
+    flags = (*level, "-DBLAS_THREADS=2", *flags)
+
+    def compiled(target: Path) -> None:
+        (folder / "blas.c").write_text(ROUTINES_ALONE)
+        succeed(["gcc", "-c", "-fPIC", *flags, folder / "blas.c", "-o", target])
+
+    def linked(target: Path) -> None:
+        (folder / "program.c").write_text(program)
+        routines = once("blas.o", asked, compiled)
+        succeed(["gcc", *SHARED, *flags, "-I", folder, folder / "program.c", routines, "-o", target, "-lm", "-pthread"])
+
+    asked = (ROUTINES_ALONE, (folder / "blas.h").read_text(), flags)
+    return once("blas.so", (program, asked), linked)
+
+
 class Blas:
     """The routines, called with operands; `trouble` is the last call's complaint."""
 
-    def __init__(self, folder: Path, names: Sequence[str] = ROUTINES, **options: Any) -> None:
-        need(GCC)
+    def __init__(self, folder: Path, names: Sequence[str] = ROUTINES, optimised: bool = True, **options: Any) -> None:
         header = blas_header(folder, names, **options)
-        flags = ("-O2", "-DBLAS_THREADS=2", *["-fopenmp"] * (options.get("threads") == "openmp"))
-
-        def make(target: Path) -> None:
-            (folder / "blas.c").write_text(PROGRAM)
-            succeed(["gcc", *SHARED, *flags, folder / "blas.c", "-o", target, "-lm", "-pthread"])
-
-        target = once("blas.so", (PROGRAM, header.read_text(), flags), make)
+        level = ("-O2",) if optimised else quick(GCC)
+        if not optimised:
+            at_any_level(header)
+        made = blas_with(PROGRAM, folder, *["-fopenmp"] * (options.get("threads") == "openmp"), level=level)
+        self.path = Path(shutil.copy(made, folder))
         self.ffi = FFI()
         self.ffi.cdef(declared(header) + MORE)
-        self.lib = self.ffi.dlopen(str(shutil.copy(target, folder)))
+        self.lib = self.ffi.dlopen(str(self.path))
         self.lib.reset(0)
 
     def force(self, isa: str) -> None:

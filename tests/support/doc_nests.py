@@ -37,6 +37,15 @@ def wave(u: f64[T, N]):
 
 
 @poly.nest
+def reused(A: f64[M, N], B: f64[M, N], t: f64[N]):
+    for i in range(M):
+        for j in range(N):
+            t[j] = 2.0 * A[i, j]
+        for j in range(N):
+            B[i, j] = t[j] + t[N - j - 1]
+
+
+@poly.nest
 def solve(L: f64[N, N], x: f64[N]):
     for i in range(N):
         for j in range(i):

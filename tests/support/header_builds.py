@@ -8,7 +8,7 @@ from random import Random
 
 from headers import INTEGERS, NATIVE, SANITIZED, STANDARDS, Toolchain, archer
 
-LEVELS = ("-O0", "-O1", "-O2", "-O3", "-Os")
+LEVELS = ("-O0", "-O2", "-O3", "-Os")
 CHECKERS = {
     "none": (),
     "link": ("-flto",),

@@ -1,4 +1,7 @@
-"""Random nests with locals: scalars in the innermost loops, sums, rows, and arrays that live for some iterations."""
+"""Random nests with locals: scalars in the innermost loops, sums, rows, and arrays that live for some iterations.
+
+Some write a row of an argument anew in each iteration, or parts of it, of which schedules may make a local.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from poly.frontends.source import Source
 from poly.ir.nest import Nest
 from poly.ir.tree import bands, statements
 from poly.schedules.schedule import Schedule, schedule
-from poly.schedules.steps import Distribute, Fuse, Parallel, Shift, Split, Step, Vectorize
+from poly.schedules.steps import Distribute, Fuse, Parallel, Privatize, Shift, Split, Step, Vectorize
 
 N = sizes("N")
 HEAD = "def nest(X: f64[N + 9, N + 9], Y: f64[N + 9, N + 9], z: f64):"
@@ -40,6 +43,24 @@ PARTS = (
     Local(("u = z", "t = {}", "for j in range(N):", "    Y[i, j] = t - u", "    u = t", "    t = 2.0 * X[i, j]"), 1),
     Local(("t = {}", "for j in range(N):", "    Y[i, j + 2] = t * z", "    t = Y[i, j] - z"), 1),
     Local(("t = {}", "for j in range(N):", "    Y[i, 4] = X[i, j]", "    Y[i, j] += t", "    t = 0.5 * Y[i, 4]"), 1),
+    *(
+        Local(
+            (
+                f"for j in range({written}):",
+                "    Y[2, j] = {} + X[i, j]",
+                "    Y[2, j] += 0.5 * X[i + 1, j]",
+                f"for j in range({read}):",
+                f"    {target} = Y[2, {read} - 1 - j] + z",
+            ),
+            1,
+        )
+        for written, read, target in (
+            ("N", "N", "X[i, j]"),
+            ("i + 1", "i + 1", "X[i, j]"),
+            ("N - i", "N - i", "Y[i + 4, j]"),
+            ("i + 1", "N", "X[i, j]"),
+        )
+    ),
     Local(
         (
             "r: f64[N + 2]",
@@ -121,6 +142,9 @@ def _rows(draw: st.DrawFn) -> list[str]:
 def local_schedules(draw: st.DrawFn) -> Schedule:
     """A schedule of such a nest: loops that follow each other fused where a shift allows it, tiles, random steps."""
     made = schedule(draw(local_nests()))
+    if draw(st.booleans()):
+        loops = draw(st.sampled_from([("i",), ("q", "i"), ("q",), ("i", "j"), ("i_2",)]))
+        made = tried(made, Privatize(draw(st.sampled_from([array.name for array in made.nest.arrays])), loops))
     first = {band.name: statements(band)[0] for band in bands(made.tree) if band.name in ("i", "i_2", "i_3", "i_4")}
     for (loop, statement), (after, other) in pairwise(first.items()):
         by = draw(st.integers(0, 3))

@@ -12,8 +12,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from blas_library import LEVELS, Level, blas_header
-from headers import GCC, HERE, NUMBERS, need, once, succeed
+from blas_library import LEVELS, Level, blas_header, blas_with
+from headers import HERE, NUMBERS, at_any_level
 
 from poly.blas import ROUTINES
 
@@ -22,15 +22,16 @@ extern int RowMajorStrg;
 void cblas_xerbla(int number, const char *routine, const char *form, ...);
 
 /* In row-major order a tester turns numbers back that the reference has turned; ours are right as they are. */
-static void report(int number, const char *routine)
+void note(int number, const char *routine)
 {
   const int order = RowMajorStrg;
   RowMajorStrg = 0;
   cblas_xerbla(number, routine, "");
   RowMajorStrg = order;
 }
-#define BLAS_XERBLA report
-#define BLAS_IMPLEMENTATION
+void *take(size_t bytes) { return malloc(bytes); }
+void give(void *memory) { free(memory); }
+
 #include "blas.h"
 
 __attribute__((constructor)) static void choose(void)
@@ -48,18 +49,7 @@ assert {name for level in LEVELS for name in level.calls} == set(ROUTINES)
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("testers")
     blas_header(folder)
-    return shared(folder, "-O2")
-
-
-def shared(folder: Path, optimize: str) -> Path:
-    """The library of the header in a folder."""
-    need(GCC)
-    (folder / "library.c").write_text(LIBRARY)
-
-    def make(target: Path) -> None:
-        succeed(["gcc", optimize, "-shared", "-fPIC", folder / "library.c", "-o", target, "-lm"])
-
-    return once("library.so", (LIBRARY, (folder / "blas.h").read_text(), optimize), make)
+    return blas_with(LIBRARY, folder)
 
 
 def verdict(level: Level, letter: str, library: Path, isa: str) -> str:
@@ -96,13 +86,13 @@ MISTAKES = {
 
 def test_mistakes_are_found(tmp_path: Path) -> None:
     """Which shows that it is our routines that are called."""
-    path = blas_header(tmp_path, isas=["portable"])
+    path = at_any_level(blas_header(tmp_path, isas=["portable"]))
     text = path.read_text()
     for old, new, _ in MISTAKES.values():
         assert old in text
         text = text.replace(old, new)
     path.write_text(text)
-    library = shared(tmp_path, "-O0")
+    library = blas_with(LIBRARY, tmp_path, level=["-O0"])
     said = {level.number: verdict(level, "d", library, "portable") for level in LEVELS}
     for level in LEVELS:
         for name in level.calls:

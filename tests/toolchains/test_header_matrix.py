@@ -32,7 +32,7 @@ import poly
 FULL = os.environ.get("POLY_MATRIX") == "full"
 
 
-RANDOM = 25
+RANDOM = 20
 ODD = (1, 3, 5, 7, 13, 31)
 """The sizes of a kernel that has sizes of its own."""
 

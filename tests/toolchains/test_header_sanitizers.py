@@ -18,6 +18,7 @@ from headers import (
     INTEGERS,
     NUMBERS,
     SANITIZED,
+    at_any_level,
     build,
     header,
     implementation,
@@ -55,7 +56,7 @@ def test_nests_of_every_kind_touch_nothing_else(
 
 
 def test_gcc_finds_nothing_either(tmp_path: Path) -> None:
-    header(tmp_path, wide, threads="pthreads", isas=["portable"])
+    at_any_level(header(tmp_path, wide, threads="pthreads", isas=["portable"]))
     binary = build(GCC, implementation("wide", "DEBUG", "SELFTEST"), tmp_path, *CHECKED, *quick(GCC))
     assert run(GCC, binary, "--quick").endswith("\nPASS\n")
 
@@ -64,7 +65,7 @@ def test_products_in_valgrind(tmp_path: Path) -> None:
     """It knows AVX2 and says so, so the choice at run time is tried as well: a CPU without AVX-512."""
     need_isa("avx2")
     need_tool("valgrind")
-    header(tmp_path, matmul, threads="pthreads")
+    at_any_level(header(tmp_path, matmul, threads="pthreads"))
     binary = build(GCC, implementation("matmul") + program(CLIMB, "pthreads"), tmp_path, *quick(GCC), "-g")
     checked = ("valgrind", "-q", "--error-exitcode=9", "--leak-check=full")
     for isa in ("0", "3"):

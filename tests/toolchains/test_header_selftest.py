@@ -20,6 +20,7 @@ from headers import (
     STRICT,
     X86_32,
     Toolchain,
+    at_any_level,
     header,
     need,
     quick,
@@ -63,6 +64,7 @@ SPOILED = {
 def selftest(toolchain: Toolchain, path: Path, *flags: str) -> Path:
     """The header's program, made by one call of the compiler, quickly unless the flags have a level."""
     need(toolchain)
+    at_any_level(path)
     target = path.with_suffix("")
     define = f"-D{path.stem.upper()}_SELFTEST"
     flags = (*STRICT, *quick(toolchain), *flags)

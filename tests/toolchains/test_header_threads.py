@@ -6,7 +6,21 @@ from pathlib import Path
 
 import pytest
 from header_programs import TOGETHER, program
-from headers import CLANG, CLANGXX, GCC, HERE, Toolchain, archer, build, header, implementation, need, quick, run
+from headers import (
+    CLANG,
+    CLANGXX,
+    GCC,
+    HERE,
+    Toolchain,
+    archer,
+    at_any_level,
+    build,
+    header,
+    implementation,
+    need,
+    quick,
+    run,
+)
 from shared_nests import matmul
 
 RACES = ("-fsanitize=thread", "-g")
@@ -31,7 +45,7 @@ def test_callers_at_once(toolchain: Toolchain, threads: str, tmp_path: Path) -> 
 def test_callers_do_not_race(toolchain: Toolchain, threads: str, tmp_path: Path) -> None:
     """gcc's OpenMP does not tell ThreadSanitizer what it waits for."""
     need(toolchain, RACES[0])
-    header(tmp_path, matmul, threads=threads, isas=CHOSEN)
+    at_any_level(header(tmp_path, matmul, threads=threads, isas=CHOSEN))
     text, shared = implementation("matmul") + program(TOGETHER, threads), threads == "openmp"
     binary = build(toolchain, text, tmp_path, *RACES, *quick(toolchain), *["-fopenmp"] * shared)
     for _ in range(2):

@@ -94,6 +94,18 @@ class Form:
             allows=lambda values: self.allows(values) and allows(values),
         )
 
+    def behind(self, made: Schedule, trait: tuple[str, str]) -> Form:
+        """The form behind the steps of a schedule whose nest it is of."""
+
+        def after(other: Schedule) -> Schedule:
+            return replace(other, steps=(*made.steps, *other.steps))
+
+        def make(values: Values) -> Schedule | None:
+            found = self.make(values)
+            return found and after(found)
+
+        return replace(self, traits=(trait, *self.traits), make=make, tried=after(self.tried))
+
     def free(self, knob: str) -> str:
         """An unused name for a knob."""
         taken = dict(self.usual)

@@ -232,6 +232,21 @@ class Uses:
         return bool(uses) and not uses[0][0]
 
 
+@dataclass(frozen=True)
+class NameUses:
+    """What a region's names are for.
+
+    `uses` has those of its names, `counters` the names that loops count, `integers` those that bounds and subscripts
+    depend on, `looking` those that subscripts depend on, `unsigned` the bits of unsigned ones.
+    """
+
+    uses: Uses
+    counters: frozenset[str]
+    integers: frozenset[str]
+    looking: frozenset[str]
+    unsigned: Mapping[str, int]
+
+
 def _is_polynomial(node: c_ast.Node) -> bool:
     match node:
         case c_ast.BinaryOp(op="+" | "-" | "*", left=left, right=right):

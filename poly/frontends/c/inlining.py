@@ -75,14 +75,14 @@ class Inliner:
             return None
         inner = Inliner(self.functions, self.typedefs, self.hidden, self.active | {name})
         values = {p.name: inner._cast(p.type, value) for p, value in zip(parameters, given, strict=True)}
-        own = frozenset(p.name for p in parameters)
+        kinds = {p.name: p.type for p in parameters}
         if any(value is None for value in values.values()):
             return None
-        body = inner._returned(function.body.block_items or [], values, own)
+        body = inner._returned(function.body.block_items or [], values, kinds)
         return None if body is None else self._cast(function.decl.type.type, body)
 
-    def _returned(self, items: list[c_ast.Node], values: Values, own: frozenset[str]) -> c_ast.Node | None:
-        """The value that statements return: constants, and `if` of which each side returns one."""
+    def _returned(self, items: list[c_ast.Node], values: Values, own: Values) -> c_ast.Node | None:
+        """The value that statements return, which assign `own` names, given with their types, and choose by `if`."""
         if not items:
             return None
         first, *rest = items
@@ -93,35 +93,36 @@ class Inliner:
                 return self._returned([*(inner or []), *rest], values, own)
             case c_ast.Return(expr=value) if value is not None:
                 return self._pure(value, values, own)
-            case c_ast.Decl(name=name, init=init) if init is not None and name not in own:
-                made = self._pure(init, values, own)
-                cast = None if made is None else self._cast(first.type, made)
-                return None if cast is None else self._returned(rest, {**values, name: cast}, own | {name})
+            case c_ast.Decl(name=name, type=kind, init=init) if name not in own:
+                known = {**own, name: kind}
+                return self._assigned(name, init, rest, values, known) if init else self._returned(rest, values, known)
+            case c_ast.Assignment(op=op, lvalue=c_ast.ID(name=name) as old, rvalue=value) if name in own:
+                value = value if op == "=" else c_ast.BinaryOp(op[:-1], old, value, coord=first.coord)
+                return self._assigned(name, value, rest, values, own)
             case c_ast.If(cond=cond, iftrue=then, iffalse=other):
                 test = self._pure(cond, values, own)
-                ways = (
-                    self._returned([then, *rest], values, own),
-                    self._returned([*([other] if other else []), *rest], values, own),
-                )
-                if test is None or ways[0] is None or ways[1] is None:
-                    return None
-                return c_ast.TernaryOp(test, ways[0], ways[1])
+                ways = [self._returned([*side, *rest], values, own) for side in ([then], [other] if other else [])]
+                return None if test is None or None in ways else c_ast.TernaryOp(test, *ways)
         return None
 
-    def _pure(self, node: c_ast.Node, values: Values, own: frozenset[str]) -> c_ast.Node | None:
+    def _assigned(
+        self, name: str, value: c_ast.Node, rest: list[c_ast.Node], values: Values, own: Values
+    ) -> c_ast.Node | None:
+        """What the rest of the statements returns once a name has a value, which is converted to its type."""
+        made = self._pure(value, values, own)
+        cast = None if made is None else self._cast(own[name], made)
+        return None if cast is None else self._returned(rest, {**values, name: cast}, own)
+
+    def _pure(self, node: c_ast.Node, values: Values, own: Values) -> c_ast.Node | None:
         """An expression without side effects, whose other names mean the same at the call."""
-        effects = (c_ast.Assignment, c_ast.ExprList)
-        steps = ("p++", "p--", "++", "--", "&", "*")
-        for part in _nodes(c_ast.Compound([node])):
-            if isinstance(part, c_ast.FuncCall):
-                continue
-            if isinstance(part, effects) and not _is_arguments(part, node):
-                return None
-            if isinstance(part, c_ast.UnaryOp) and part.op in steps:
-                return None
-        if {name for name in names_in([node]) if name not in own} & self.hidden:
+        if has_effect(node):
             return None
-        return self._made(node, values)
+        used = set(names_in([node]))
+        return (
+            self._made(node, values)
+            if not (used - own.keys()) & self.hidden and used & own.keys() <= values.keys()
+            else None
+        )
 
     def _cast(self, declared: c_ast.Node, value: c_ast.Node) -> c_ast.Node | None:
         """A value in the type of a scalar parameter or result; None if poly has no such type."""
@@ -132,9 +133,19 @@ class Inliner:
         return c_ast.Cast(c_ast.Typename(None, [], None, kind), value)
 
 
-def _is_arguments(part: c_ast.Node, whole: c_ast.Node) -> bool:
-    """Whether a list of expressions is that of a call's arguments."""
-    return any(isinstance(node, c_ast.FuncCall) and node.args is part for node in _nodes(c_ast.Compound([whole])))
+def has_effect(node: c_ast.Node) -> bool:
+    """Whether an expression may do more than compute a value, apart from calls."""
+    match node:
+        case c_ast.FuncCall(args=args):
+            return any(map(has_effect, args or ()))
+        case c_ast.Assignment() | c_ast.ExprList() | c_ast.UnaryOp(op="p++" | "p--" | "++" | "--" | "&" | "*"):
+            return True
+    return any(map(has_effect, node))
+
+
+def is_value(node: c_ast.Node) -> bool:
+    """Whether an expression does nothing but compute a value."""
+    return not has_effect(node) and not any(isinstance(part, c_ast.FuncCall) for part in (node, *_nodes(node)))
 
 
 def _nodes(node: c_ast.Node) -> Iterable[c_ast.Node]:

@@ -1,4 +1,4 @@
-"""Calls of a file's own functions that return nothing, replaced by their bodies."""
+"""Calls of a file's own functions that run loops, replaced by their bodies."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ class Procedures:
                                         }
 
     `hidden` are names that mean something else where the calls are, `taken` all names that a new variable can't have. A
-    function stays a call that returns a value or before its end, calls itself, keeps a variable from call to call, or
-    gets a pointer other than to an array, a row or an element of one.
+    function with a value is one if an assignment of its value calls it. A function stays a call that returns before its
+    end, calls itself, keeps a variable from call to call, or gets a pointer other than to an array, a row or an element
+    of one.
     """
 
     functions: Mapping[str, c_ast.FuncDef]
@@ -39,6 +40,11 @@ class Procedures:
             case c_ast.FuncCall(name=c_ast.ID(name=name), args=args) if name in self.functions and name not in active:
                 made = self._body(self.functions[name], list(args.exprs) if args else [])
                 return node if made is None else self.expanded(made, active | {name})
+            case c_ast.Assignment(rvalue=c_ast.FuncCall(name=c_ast.ID(name=name), args=args)) if (
+                name in self.functions and name not in active and _has_loops(self.functions[name])
+            ):
+                made = self._body(self.functions[name], list(args.exprs) if args else [], node)
+                return node if made is None else self.expanded(made, active | {name})
             case c_ast.Compound(block_items=items):
                 inner = [self.expanded(item, active) for item in items or []]
                 return c_ast.Compound(inner, node.coord)
@@ -49,16 +55,19 @@ class Procedures:
                 return c_ast.If(node.cond, *ways, node.coord)
         return node
 
-    def _body(self, function: c_ast.FuncDef, given: Sequence[c_ast.Node]) -> c_ast.Compound | None:
-        """What a call does, with variables of its own; None if it stays a call."""
+    def _body(
+        self, function: c_ast.FuncDef, given: Sequence[c_ast.Node], to: c_ast.Assignment | None = None
+    ) -> c_ast.Compound | None:
+        """What a call does with its own variables, then the assignment `to` of its value; None if it stays a call."""
         declared = function.decl.type.args
         parameters = [p for p in (declared.params if declared else []) if isinstance(p, c_ast.Decl) and p.name]
         body = copy.deepcopy(function.body)
         items = list(body.block_items or [])
-        if items and isinstance(items[-1], c_ast.Return) and items[-1].expr is None:
-            items.pop()
-        if len(parameters) != len(given) or not _is_void(function) or any(map(_leaves, _below(items))):
+        last = items.pop().expr if items and isinstance(items[-1], c_ast.Return) else None
+        if len(parameters) != len(given) or (last is None) != (to is None) or any(map(_leaves, _below(items))):
             return None
+        if last is not None:
+            items.append(c_ast.Cast(c_ast.Typename(None, [], None, function.decl.type.type), last, last.coord))
         uses = Uses.of(items)
         own = {p.name for p in parameters} | set(variables(c_ast.Compound(items)))
         if (set(names_in(items)) - own) & self.hidden:
@@ -72,7 +81,10 @@ class Procedures:
         if found is None:
             return None
         before, places = found
-        whole.block_items = [*before, *(_placed(item, places) for item in items)]
+        made = [_placed(item, places) for item in items]
+        if to is not None:
+            made[-1] = c_ast.Assignment(to.op, to.lvalue, made[-1], to.coord)
+        whole.block_items = [*before, *made]
         return whole
 
     def _fresh(self, name: str) -> str:
@@ -106,11 +118,8 @@ class Procedures:
         return before, places
 
 
-def _is_void(function: c_ast.FuncDef) -> bool:
-    match function.decl.type.type:
-        case c_ast.TypeDecl(type=c_ast.IdentifierType(names=["void"])):
-            return True
-    return False
+def _has_loops(function: c_ast.FuncDef) -> bool:
+    return any(isinstance(node, c_ast.For) for node in _below([function.body]))
 
 
 def _below(nodes: Iterable[c_ast.Node]) -> Iterator[c_ast.Node]:

@@ -15,6 +15,7 @@ from poly.frontends.c.declarations import (
     CType,
     ElementName,
     Known,
+    NameUses,
     ScalarName,
     SizeName,
     Unknown,
@@ -123,15 +124,8 @@ class Reader:
         self.integers = self.uses.sources({name for node in contexts for name in integer_contexts(node)})
         looking = self.uses.sources({name for node in self.body for name in subscript_names(node)})
         counters = frozenset(_counters(self.body))
-        self.statements = Statements(
-            self.source,
-            self.typedefs,
-            self.uses,
-            counters,
-            frozenset(self.integers),
-            frozenset(looking),
-            dict(self._unsigned()),
-        )
+        roles = NameUses(self.uses, counters, frozenset(self.integers), frozenset(looking), dict(self._unsigned()))
+        self.statements = Statements(self.source, self.typedefs, roles)
         self.sizes: dict[str, Affine] = {}
         self.arguments: dict[str, tuple[CType, c_ast.Decl]] = {}
         self.declared: dict[str, tuple[c_ast.Decl, CType]] = {}

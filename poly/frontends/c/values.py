@@ -28,6 +28,7 @@ from poly.frontends.c.declarations import (
     Unknown,
 )
 from poly.frontends.c.place import marked, refusal, shown
+from poly.frontends.effects import REMEDY
 from poly.frontends.polynomials import polynomial
 from poly.frontends.source import Source
 
@@ -44,9 +45,11 @@ INT = (-(2**31), 2**31 - 1)
 """The least and greatest int."""
 FUNCTIONS = (
     "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "sinh", "cosh", "tanh", "erf", "sin", "cos", "tan",
-    "atan", "floor", "ceil", "pow", "fabs", "fmin", "fmax",
+    "atan", "floor", "ceil", "pow", "atan2", "fabs", "fmin", "fmax",
 )  # fmt: skip
 """The functions of math.h that poly knows; each may end in `f`."""
+OF_TWO = ("pow", "atan2", "fmin", "fmax")
+"""Those of two arguments."""
 ABSOLUTE = ("abs", "labs", "llabs")
 KNOWN = f"The functions are {', '.join(FUNCTIONS)}, and these with an f at the end for float, and abs."
 
@@ -73,6 +76,8 @@ class Values:
         self.source = source
         self.typedefs = typedefs
         self.names: dict[str, Meaning] = {}
+        self.following = 0
+        """How many loops' effects are being followed here, before their bodies are translated."""
         self._modular = False
         """Whether what wraps around in the present expression has no effect."""
 
@@ -153,7 +158,7 @@ class Values:
                 number = value.value if isinstance(value, ast.Constant) else None
                 return Value(value, kind, weak=kind not in INDICES, number=number)  # type: ignore[arg-type]
             case Unknown(why):
-                raise self.refuse(node, why, "Write the value in terms of the loops' counters and the sizes here.")
+                raise self.refuse(node, why, REMEDY)
             case ArrayName():
                 raise self.refuse(node, f"`{name}` is a whole array", f"Name one element of it: `{name}[i]`.")
         raise self.refuse(
@@ -186,11 +191,11 @@ class Values:
                 return found.node
         if not self._is_address(node):
             return self.integer(node)
-        self._modular = True
+        before, self._modular = self._modular, True
         try:
             return self.integer(node)
         finally:
-            self._modular = False
+            self._modular = before
 
     def _is_element(self, node: c_ast.Node) -> bool:
         """Whether a name is that of an integer that stands for an element."""
@@ -371,7 +376,7 @@ class Values:
         return Value(_call(python, *nodes), kind, single=single)
 
     def _check_function(self, node: c_ast.FuncCall, name: str, count: int) -> None:
-        known = {f: 2 if f in ("pow", "fmin", "fmax") else 1 for f in FUNCTIONS}
+        known = {f: 2 if f in OF_TWO else 1 for f in FUNCTIONS}
         known |= {f"{f}f": takes for f, takes in known.items()} | dict.fromkeys(ABSOLUTE, 1)
         if known.get(name) != count:
             why = f"`{name or shown(node)}` is no function that poly knows, and may have side effects"

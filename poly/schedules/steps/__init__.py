@@ -13,6 +13,7 @@ from poly.schedules.steps.order import Interchange, Order
 from poly.schedules.steps.own import adder
 from poly.schedules.steps.pack import Pack
 from poly.schedules.steps.part import Part
+from poly.schedules.steps.privatize import Privatize
 from poly.schedules.steps.substitute import Substitute
 from poly.schedules.steps.tile import Split, Tile
 
@@ -30,6 +31,7 @@ KINDS: tuple[type[Step], ...] = (
     Pack,
     Parallel,
     Part,
+    Privatize,
     Reverse,
     Shift,
     Skew,
@@ -39,7 +41,7 @@ KINDS: tuple[type[Step], ...] = (
     Unroll,
     Vectorize,
 )
-Rewriting = Accumulate | Part | Substitute
+Rewriting = Accumulate | Part | Privatize | Substitute
 """Steps that change the statements of a nest, beside the loops, by their method `rewritten`."""
 
 STEPS = frozenset(kind.name for kind in KINDS)
@@ -61,6 +63,7 @@ __all__ = [
     "Pack",
     "Parallel",
     "Part",
+    "Privatize",
     "Reverse",
     "Rewriting",
     "Shift",

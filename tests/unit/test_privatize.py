@@ -1,0 +1,135 @@
+"""Arrays of which iterations have their own copies: what is left in them, refusals, and loops that get free by it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from doc_nests import reused, solve
+
+import poly
+from poly import f64
+from poly.errors import ScheduleError
+from poly.ir.tree import Micro, bands, walk
+from poly.schedules.schedule import Schedule
+
+N = poly.sizes("N")
+
+
+@poly.nest
+def triangles(A: f64[N, N], t: f64[N], s: f64[N]):
+    """Other iterations write an element of t last than one of s."""
+    for k in range(3):
+        for i in range(N):
+            for j in range(N - i):
+                t[j] = 2.0 * A[i, j]
+                s[j + i] = t[j] + k
+            for j in range(N - i):
+                A[i, j] = t[N - i - 1 - j] + s[j + i]
+
+
+@poly.nest
+def backwards(A: f64[N, N], t: f64[N + 1]):
+    for i in range(N - 1, -1, -1):
+        for j in range(0, N + 1, 2):
+            t[j] = 0.5 + i
+        for j in range(0, N, 2):
+            A[i, j] = t[j]
+    for j in range(N):
+        A[0, j] = t[j]
+
+
+@poly.nest
+def products(A: f64[N, N, N], B: f64[N, N], row: f64[N]):
+    for r in range(N):
+        for q in range(N):
+            for p in range(N):
+                row[p] = 0.0
+                for s in range(N):
+                    row[p] += A[r, q, s] * B[s, p]
+            for p in range(N):
+                A[r, q, p] = row[p]
+
+
+@poly.nest
+def in_part(A: f64[N, N], t: f64[N]):
+    for i in range(N):
+        for j in range(i):
+            t[j] = A[i, j]
+        for j in range(N):
+            A[i, j] += t[j]
+
+
+@poly.nest
+def looked_up(A: f64[N, N], t: f64[N], at: poly.i32[N]):
+    for i in range(N):
+        for j in range(N):
+            t[j] = A[i, at[j]]
+
+
+def computed(nest: poly.Nest, made: Schedule, size: int) -> None:
+    """A schedule computes what the loops as written do, and leaves the same values behind."""
+    rng, shapes = np.random.default_rng(7), [a.shape for a in nest.arguments]
+    sizes = dict.fromkeys(nest.sizes, size)
+    found = [rng.random([extent.evaluate(sizes) for extent in shape]) for shape in shapes]
+    expected = [array.copy() for array in found]
+    poly.compile(nest, schedule=made, target="c:portable", threads=2)(*found)
+    nest.reference(*expected)
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("nest", "array", "loops", "parallel"),
+    [
+        (reused, "t", ("i",), True),
+        (triangles, "t", ("k", "i"), False),
+        (triangles, "t", ("i",), False),
+        (triangles, "s", ("i",), False),
+        (backwards, "t", ("i",), True),
+        (products, "row", ("r", "q"), True),
+        (products, "row", ("q",), False),
+    ],
+)
+def test_the_array_is_left_with_the_same_values(
+    nest: poly.Nest, array: str, loops: tuple[str, ...], parallel: bool
+) -> None:
+    made = poly.schedule(nest).privatize(array, *loops)
+    assert made.on(made.nest) == made == made.on(nest)
+    assert Schedule.from_json(nest, made.to_json()) == made
+    shared = made.parallel(loops[0]) if parallel else made
+    for size in (1, 7):
+        computed(nest, shared, size)
+
+
+def test_loops_that_take_turns_at_an_array_get_threads_and_a_microkernel() -> None:
+    made = poly.compile(products.with_sizes({"N": 96}), target="c", threads=2, records=False).schedule
+    assert "privatize('row', 'r', 'q')" in repr(made)
+    assert any(isinstance(node, Micro) for node in walk(made.tree))
+    assert any(band.parallel for band in bands(made.tree))
+
+
+@pytest.mark.parametrize(
+    ("nest", "arguments", "message"),
+    [
+        (in_part, ("t", "i"), r"S1\[0, 0\] reads t\[j\] as it is before the loops \(with N = 1\)"),
+        (solve, ("x", "i"), r"S0\[1, 0\] reads x\[i\] as it is before the loops"),
+        (triangles, ("A", "i"), r"S0\[0, 0, 0\] reads A\[i, j\] as it is before the loops"),
+        (triangles, ("t", "i", "k"), r"loops i, k are not inside one another, in this order"),
+        (triangles, ("t", "i", "j"), r"S2 accesses it in loop i, not j"),
+        (triangles, ("t",), r"privatize needs an array and loops"),
+        (triangles, ("t", "x"), r"there is no loop x"),
+        (triangles, ("u", "i"), r"there is no array u\. Arrays: A, t, s\."),
+        (reused, ("A", "i"), r"no statement in loop i writes it"),
+        (looked_up, ("t", "i"), r"looked_up looks up indices"),
+    ],
+)
+def test_refusals(nest: poly.Nest, arguments: tuple[str, ...], message: str) -> None:
+    with pytest.raises(ScheduleError, match=message):
+        poly.schedule(nest).privatize(*arguments)
+
+
+def test_names_and_loops_that_changed_are_refused() -> None:
+    with pytest.raises(ScheduleError, match=r"there is an array A already. Remedy: another name, into=…"):
+        poly.schedule(reused).privatize("t", "i", into="A")
+    with pytest.raises(ScheduleError, match=r"these loops are not as written any more. Remedy: privatize first"):
+        poly.schedule(reused).tile(i=4).privatize("t", "i")
