@@ -141,10 +141,13 @@ def test_dimensions_in_another_order(nest: poly.Nest, arrays: tuple[str, ...]) -
         computed(nest, made, size)
 
 
-def test_columns_are_contiguous_in_strips() -> None:
+@pytest.mark.parametrize("threads", [1, 2])
+def test_columns_are_contiguous_in_strips(threads: int) -> None:
     known = orthogonal.with_sizes({"N": 24})
-    made = relaid(known, Caches(1024, 4096, 1 << 20))
+    made = relaid(known, Caches(1024, 4096, 1 << 20), threads)
     assert made is not None and "j // 2" in repr(made) and "k // 8" in repr(made)
+    assert any(band.parallel for band in bands(made.tree)) == (threads > 1)
+    assert made.on(known) == made
     computed(known, made, 24)
 
 

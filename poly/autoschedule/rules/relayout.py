@@ -7,7 +7,8 @@ for k:                                       A, Q are copied so that their colum
     for i: A[i, j] -= Q[i, k] * s[k, j]          for i: s[k, j] += …; for i: A[j, i] -= …
 
 As rules/strips.py, where every step goes over its columns twice, so that no product of blocks does its work: a strip of
-few columns stays in the first level, and the columns that a block of steps reads in the second.
+few columns stays in the first level, and the columns that a block of steps reads in the second. For threads, the strips
+behind a block of steps are a loop of their own.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from collections.abc import Mapping
 from math import prod
 
 from codegen.names import another
-from poly.autoschedule.rules.attempt import attempt
+from codegen.names import fresh as fresh_name
+from poly.autoschedule.rules.attempt import applied, attempt
 from poly.autoschedule.rules.pivots import counting
 from poly.autoschedule.rules.shapes import innermost, parts
 from poly.autoschedule.rules.strips import moved
@@ -28,11 +30,11 @@ from poly.ir.strides import accesses, moved_iterator
 from poly.ir.tree import Band, Sequence, statements
 from poly.model import Caches
 from poly.schedules.schedule import Schedule, schedule
-from poly.schedules.steps import Enclose, ReorderStorage
+from poly.schedules.steps import Distribute, Enclose, Fuse, Parallel, Part, ReorderStorage
 from poly.schedules.steps.formulas import Formula
 
 
-def relaid(nest: Nest, caches: Caches) -> Schedule | None:
+def relaid(nest: Nest, caches: Caches, threads: int = 1) -> Schedule | None:
     """The schedule with such strips; None if there are none, or for unknown sizes."""
     if nest.sizes or not any(len(array.shape) > 1 for array in nest.arrays):
         return None
@@ -40,13 +42,13 @@ def relaid(nest: Nest, caches: Caches) -> Schedule | None:
     for outer in parts(made.tree):
         if isinstance(outer, Band) and isinstance(outer.body, Sequence):
             for inner in (part for part in parts(outer.body) if isinstance(part, Band)):
-                found = _cut(made, outer, inner, caches)
+                found = _cut(made, outer, inner, caches, threads)
                 if found is not None:
                     return found
     return None
 
 
-def _cut(made: Schedule, outer: Band, inner: Band, caches: Caches) -> Schedule | None:
+def _cut(made: Schedule, outer: Band, inner: Band, caches: Caches, threads: int) -> Schedule | None:
     """The schedule with an inner loop in strips, and the outer one in blocks; None if that is illegal, or no use."""
     nest, inside = made.nest, statements(inner)
     steps, strips = moved(made, outer, statements(outer)), moved(made, inner, inside)
@@ -63,9 +65,36 @@ def _cut(made: Schedule, outer: Band, inner: Band, caches: Caches) -> Schedule |
         return None
     taken = frozenset((*nest.open_or_fixed, *(a.name for a in nest.arrays), *(s.name for s in nest.statements)))
     kept = [_kept(array, order, taken) for array, order in turned.items()]
-    cut = [_enclosed(made, inner, counts, size)]
-    blocks = [_enclosed(made, outer, steps, depth)] if size < depth < whole else []
-    return attempt(made, [*kept, *cut, *blocks])
+    if not size < depth < whole:
+        return attempt(made, [*kept, _enclosed(made, inner, counts, size)])
+    apart = [_behind(made, name, steps[name], strips[name], depth) for name in inside] if threads > 1 else []
+    far = {part.statement: part.near for part in apart}
+    every = ({**of, **{far[name]: of[name] for name in far}} for of in (counts, steps))
+    cut = [_enclosed(made, loop, of, n) for loop, of, n in zip((inner, outer), every, (size, depth), strict=True)]
+    if not apart:
+        return attempt(made, [*kept, *cut])
+    beside = _beside(applied(made, [*kept, *apart]), inner, tuple(far.values()))
+    return _shared(applied(beside, [*cut, Distribute(cut[0].loop, behind=inside[-1])]), far[inside[0]])
+
+
+def _behind(made: Schedule, name: str, step: str, along: str, depth: int) -> Part:
+    """The part of a statement that is in a later block than its step."""
+    into = fresh_name(f"{name}_far", frozenset(s.name for s in made.nest.statements))
+    return Part(name, where=Formula(f"{along} // {depth} > {step} // {depth}"), into=into)
+
+
+def _beside(made: Schedule, loop: Band, far: tuple[str, ...]) -> Schedule:
+    """The schedule with these statements of a loop in one of their own, right behind it."""
+    parted = applied(made, [Distribute(loop.name, last=name) for name in reversed(far)])
+    around = [part.name for part in paths(parted.tree)[far[0]] if isinstance(part, Band)]
+    return applied(parted, [Fuse(far[0], name, around[1]) for name in far[1:]])
+
+
+def _shared(made: Schedule, far: str) -> Schedule | None:
+    """The schedule whose threads share the strips with a statement behind a block, and the copies."""
+    block, strip, *_ = (part for part in paths(made.tree)[far] if isinstance(part, Band))
+    copies = [part for part in parts(made.tree) if isinstance(part, Band) and part.name != block.name]
+    return attempt(made, [Parallel(band.name) for band in (*copies, strip)])
 
 
 def _kept(array: str, order: tuple[int, ...], taken: frozenset[str]) -> ReorderStorage:
