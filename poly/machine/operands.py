@@ -164,7 +164,7 @@ class Operands:
         return DEPTH + LINE // DTYPE.size, 1, kernel.columns, kernel.columns + LINE // DTYPE.size
 
     def _far(self, size: int) -> Iterator[Far]:
-        """One operand somewhere in `size` bytes; panels and the right one of two tiles, which leave lines other times."""
+        """One operand somewhere in `size` bytes; panels and the right one of two tiles, which leave lines time."""
         for kernel in dict.fromkeys((self._usual, self._tall)):
             yield from self._far_right(size, kernel)
             yield self._far_left_panels(size, kernel)
@@ -263,12 +263,15 @@ class Operands:
 
 
 def regions(here: Machine) -> dict[str, int]:
-    """Bytes that lie in each level of memory beyond the first, whatever else its jobs read."""
+    """Bytes that lie in each level of memory beyond the first, whatever else its jobs read.
+
+    A quarter of the second: of a half, some pages lie in sets that are overfull, other ones each time.
+    """
     first = here.caches[0].bytes
     second = here.cache(2)
     near = second.bytes if second else first
     third = here.cache(3)
-    found = {"L2": near // 2} if second else {}
+    found = {"L2": near // 4} if second else {}
     if third and here.share(third) * 3 // 4 >= 2 * near:
         found["L3"] = min(4 * near, here.share(third) * 3 // 4)
     last = max(cache.bytes for cache in here.caches)
