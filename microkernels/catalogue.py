@@ -12,6 +12,7 @@ from __future__ import annotations
 import difflib
 import re
 from dataclasses import replace
+from functools import lru_cache
 
 from microkernels.ctext import PLAIN, Elements, Space, conversion, multiply_adds, part, vector_layer
 from microkernels.custom_kernel import CustomKernel
@@ -40,6 +41,10 @@ CPU_ISAS: dict[str, ISA] = {**ISAS, **{name: isa for name, isa in OPENCL_ISAS.it
 """The instruction sets of CPUs by name, for C and for OpenCL C."""
 
 
+KNOWN = 256
+"""The register tiles that are kept, as many as a grid has."""
+
+
 def fits(isa: ISA, rows: int, vectors: int, dtype: DType = f32, by: StepOperation = MULTIPLY_ADD) -> bool:
     """Whether the sums, a row of B and one broadcast fit in the registers (a single vector of B needs no broadcast
     register if the multiply-add can broadcast from memory; what is combined before it is added needs a register)."""
@@ -66,6 +71,7 @@ def sums(isa: ISA, dtype: DType) -> bool:
     return dtype in TUNED or (dtype == i32 and isa.name in ISAS)
 
 
+@lru_cache(KNOWN)
 def gemm(isa: ISA, dtype: DType, rows: int, vectors: int, by: StepOperation = MULTIPLY_ADD) -> OuterProduct:
     """The outer-product microkernel with a tile of `rows` rows of `vectors` vectors, for what it does in a step.
 

@@ -9,20 +9,18 @@ import tempfile
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import TypeVar
 from zlib import crc32
 
 import pytest
+from described import calibrate
 from hypothesis import settings
 
 from codegen import build
 from codegen.errors import ToolchainError
 from microkernels.isa import ISAS
-from poly.machine import calibration
-from poly.machine.description import machine
 
 settings.register_profile("default", deadline=None, print_blob=True)
 settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True)
@@ -35,12 +33,9 @@ UNOPTIMISED = ("property", "bench", "errors")
 """The folders whose OpenCL kernels are not optimised."""
 
 OPTIMISED, QUICKLY_BUILT = build.FLAGS, ("-Og", "-fipa-cp", *build.FLAGS[1:])
-"""The compiler's flags that users have, and those of `tests/errors` and seven in ten tests in `tests/property`: these
-kernels are built in half of the time. The fuzzer has the same shares. Without constants in functions (`-fipa-cp`), a
-microkernel's edges are twice as large."""
-
-DESCRIBED = (32 << 10, 1 << 20, 32 << 20)
-"""The caches of the CPU whose calibration all tests use, in bytes."""
+"""The compiler's flags that users have, and those of `tests/errors` and eight in ten tests in `tests/property` and
+`tests/unit`: these kernels are built in half of the time, as are seven in ten of the fuzzer's. Without constants in
+functions (`-fipa-cp`), a microkernel's edges are twice as large."""
 
 NUMBERS = count()
 """Tells the tests of this process apart."""
@@ -65,17 +60,9 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["POLY_CALIBRATE"] = "never"  # no processes beside the tests
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         os.environ["PYTHONPYCACHEPREFIX"] = os.path.join(directory, "pycache")  # many tests start Python
-        _calibrate()
+        calibrate()
         if getattr(config.option, "numprocesses", None):
             _precompile()
-
-
-def _calibrate() -> None:
-    """A described CPU in place of this machine: no test probes it, and what runs before changes nothing."""
-    here = machine()
-    for isa in ISAS.values():
-        if isa.runs_here():
-            calibration.keep(replace(here, isa=isa), calibration.described(isa.name, DESCRIBED))
 
 
 def _precompile() -> None:
@@ -114,10 +101,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
     Where PoCL compiles hundreds of kernels only for their results, it does not optimise them, which saves a third of
     the time. Tests of other folders, and the fuzzer, compile them as a user does. What gcc compiles for the property
-    tests is optimised for three tests in ten, always the same ones, and for mistakes not at all.
+    and unit tests is optimised for two tests in ten, always the same ones, and for mistakes not at all.
     """
     folder = item.path.parent.name
-    quick = folder == "errors" or (folder == "property" and crc32(item.nodeid.encode()) % 10 >= 3)
+    quick = folder == "errors" or (folder in ("property", "unit") and crc32(item.nodeid.encode()) % 10 >= 2)
     build.FLAGS = QUICKLY_BUILT if quick else OPTIMISED
     name = f"records-{os.getpid()}-{next(NUMBERS)}.sqlite"
     os.environ["POLY_RECORDS"] = os.path.join(os.environ["POLY_CACHE_DIR"], name)

@@ -6,6 +6,7 @@ particular machine; they serve to compare schedules.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -137,10 +138,12 @@ class Target:
 
 def between(value: float, known: Mapping[float, float]) -> float:
     """What lies at a value between known ones, linear in its logarithm; beyond them, what lies at the nearest."""
-    below = max((one for one in known if one <= value), default=min(known))
-    above = min((one for one in known if one >= value), default=max(known))
-    if below >= above:
+    values = sorted(known)
+    at = bisect_left(values, value)
+    above = values[min(at, len(values) - 1)]
+    if at in (0, len(values)) or above == value:
         return known[above]
+    below = values[at - 1]
     return known[below] + log(value / below) / log(above / below) * (known[above] - known[below])
 
 

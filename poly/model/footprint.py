@@ -10,7 +10,7 @@ section 4), in closed form for boxes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from math import ceil, inf, prod
@@ -97,7 +97,8 @@ class ArrayAccesses:
         """The footprint of a copy, which has an element for each iteration: windows that overlap are apart in it."""
         found = self.touched(counts)
         again = prod(counts.get(name, 1) for name in self.loops) / found.elements
-        return replace(found, **{name: again * getattr(found, name) for name in ("elements", "bytes", "lines")})
+        elements, bytes, lines = again * found.elements, again * found.bytes, again * found.lines
+        return Footprint(elements, bytes, lines, found.pages, found.run, found.pitch, found.written)
 
     def stride(self, name: str) -> int:
         """The stride along a loop in elements; 0 if it does not index the array."""

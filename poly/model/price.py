@@ -57,7 +57,8 @@ def price(form: ScheduleParts, target: Target) -> Cost:
 
 def rate(target: Target, level: str) -> float:
     """Bytes per second from a level of memory."""
-    return {"L2": target.rates.l2, "L3": target.rates.l3, "memory": target.rates.memory}[level]
+    rates = target.rates
+    return rates.l2 if level == "L2" else rates.l3 if level == "L3" else rates.memory
 
 
 def _merged(tiles: Iterable[CostPart], loops: Iterable[CostPart]) -> tuple[CostPart, ...]:

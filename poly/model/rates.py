@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import inf
 
 from microkernels.dtypes import DType
@@ -33,8 +34,11 @@ class Rates:
 
     def peak(self, dtype: DType) -> float:
         """Floating-point operations per second; scaled by size for a type that was not measured."""
-        known = dict(self.flops)
-        return known.get(dtype.name) or known["f32"] * 4 / dtype.size
+        return self._peaks.get(dtype.name) or self._peaks["f32"] * 4 / dtype.size
+
+    @cached_property
+    def _peaks(self) -> dict[str, float]:
+        return dict(self.flops)
 
 
 LONGEST = 4e-4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import ceil
 from typing import Literal
 
@@ -34,6 +35,9 @@ shuffles for sixteen lanes, one a cycle) and to add it to its elements by way of
 
 Stores = Literal["vectors", "turned", "alone"]
 """How results reach memory: by vectors, or where they lie apart along the columns, by vectors of rows or alone."""
+
+KNOWN = 1024
+"""The widths that are kept: a grid's points cut the same loops alike."""
 
 Edges = tuple[tuple[float, int], ...]
 """The number of tiles of each width."""
@@ -84,7 +88,7 @@ class TileCalls:
     def time(self, target: Target) -> float:
         """The time on one core, in vector multiply-adds."""
         lanes = target.isa.lanes(self.dtype)
-        widths = edges(ceil(self.n / lanes), [ceil(cut / lanes) for cut in self.columns])
+        widths = edges(ceil(self.n / lanes), tuple([ceil(cut / lanes) for cut in self.columns]))
         place = self._place(target)
         return (
             self.others
@@ -151,7 +155,8 @@ def line_classes(pitch: int) -> int:
     return PAGE // LINE if pitch % LINE else min(PAGE // LINE, set_count(pitch, PAGE, 1))
 
 
-def edges(whole: int, cuts: tuple[int, ...] | list[int]) -> Edges:
+@lru_cache(KNOWN)
+def edges(whole: int, cuts: tuple[int, ...]) -> Edges:
     """The widths of the pieces that nested cuts make of a loop, with the number of each."""
     if not cuts:
         return ((1, whole),) if whole else ()

@@ -9,6 +9,7 @@ optimizing algorithm", PLDI 1991).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from math import ceil, inf
 
 from poly.machine.description import LINE, PAGE
@@ -27,11 +28,65 @@ from poly.model.core import (
 from poly.model.footprint import Footprint
 from poly.model.parts import NestedPart, ScheduleParts
 
-Held = Callable[[int, Footprint], float]
-"""The space that an operand's footprint takes in a cache."""
+Amount = Callable[[int, Footprint], float]
+"""A measure of an operand's footprint: bytes, the space that it takes in a cache, pages."""
 
 Moved = dict[int, float]
 """The amount of each operand that is moved into a cache."""
+
+
+@dataclass(slots=True, eq=False)
+class _Run:
+    """What one run of a part holds in a cache: the space of each operand, and of all of them together."""
+
+    holds: Moved
+    together: float
+
+
+class _Cache:
+    """What the parts of a schedule hold in one cache or TLB; `unit` is that of the space in bytes."""
+
+    def __init__(self, form: ScheduleParts, space: Amount, unit: int = 1) -> None:
+        self._form, self._space, self._unit = form, space, unit
+        self._runs: dict[NestedPart, _Run] = {}
+
+    def run(self, place: NestedPart) -> _Run:
+        """What one run of a part holds."""
+        known = self._runs.get(place)
+        if known is None:
+            holds = {operand: self._space(operand, touched) for operand, touched in place.part.touched.items()}
+            known = self._runs[place] = _Run(holds, self._together(holds))
+        return known
+
+    def kept(self, whole: NestedPart, room: float) -> Iterator[NestedPart]:
+        """The outermost parts that fit, or else the innermost."""
+        pending = [whole]
+        while pending:
+            place = pending.pop()
+            if not place.below or self.run(place).together <= room:
+                yield place
+            else:
+                pending += place.below[::-1]
+
+    def renewed(self, place: NestedPart) -> Moved:
+        """The space that the next run of a part fills anew, for each operand: less if its footprint only slides."""
+        holds = self.run(place).holds
+        if len(place.parts) < 2 or place.below:
+            return holds
+        around, trips = place.parts[-2].touched, max(1.0, place.part.trips)
+        return {n: min(space, self._space(n, around[n]) / trips) for n, space in holds.items()}
+
+    def _together(self, holds: Moved) -> float:
+        """The space of all operands: those of one array take no more than the array."""
+        arrays = self._form.arrays
+        if not arrays:
+            return sum(holds.values())
+        found: dict[object, float] = {}
+        most: dict[object, float] = {}
+        for operand, space in holds.items():
+            array, bytes = arrays.get(operand, (operand, inf))
+            found[array], most[array] = found.get(array, 0.0) + space, max(space, bytes / self._unit)
+        return sum(min(space, most[array]) for array, space in found.items())
 
 
 class Traffic:
@@ -46,23 +101,19 @@ class Traffic:
 
     def fetched(self, size: int, ways: int) -> Moved:
         """Bytes of each operand moved into and out of a cache of `size` bytes; what a part writes is moved twice."""
-
-        def moved(room: float) -> Moved:
-            return self._moved(
-                lambda operand, touched: self._held(operand, touched, size, ways), room, self._lines, written=2
-            )
-
-        found = moved(size * FULL)
+        cache = _Cache(self._form, lambda operand, touched: self._held(operand, touched, size, ways))
+        found = self._moved(cache, size * FULL, self._lines, written=2)
         if ways * PAGE < size <= HASHED:
-            part = overfull(ways)
-            found = {n: (1 - part) * found.get(n, 0.0) + part * more for n, more in moved(size * ROOMY).items()}
+            part, more = overfull(ways), self._moved(cache, size * ROOMY, self._lines, written=2)
+            found = {n: (1 - part) * found.get(n, 0.0) + part * amount for n, amount in more.items()}
         stays = {n for n, memory in self._form.reused.items() if memory <= size * FULL / 2}
         return {**found, **dict.fromkeys(stays, 0.0)}
 
     def misses(self) -> tuple[Moved, Moved]:
         """TLB misses of each operand: those in the first level, and those of them that miss in the second, too."""
-        near = self._moved(self._pages, ENTRIES, self._pages, PAGE)
-        return near, self._moved(self._pages, SECOND_ENTRIES, self._pages, PAGE) if any(near.values()) else {}
+        pages = _Cache(self._form, self._pages, PAGE)
+        near = self._moved(pages, ENTRIES, self._pages)
+        return near, self._moved(pages, SECOND_ENTRIES, self._pages) if any(near.values()) else {}
 
     def lateness(self) -> dict[int, float]:
         """The relative delay of far lines of each operand that no prefetcher predicts: short runs, pages apart.
@@ -80,56 +131,25 @@ class Traffic:
                 found.setdefault(operand, SCATTERED / (touched.run + LINE) if late else 0.0)
         return found
 
-    def _moved(self, held: Held, room: float, amount: Held, unit: int = 1, written: int = 1) -> Moved:
+    def _moved(self, cache: _Cache, room: float, amount: Amount, written: int = 1) -> Moved:
         """The amounts moved by one of many runs of the whole: nothing if all data stay from one run to the next.
 
-        `unit` is that of `held` in bytes. The amount of an operand counts `written` times in parts that write it.
+        The amount of an operand counts `written` times in parts that write it.
         """
         found: Moved = {}
-        for place, holds in self._kept(held, room, unit):
-            together = self._together(holds, unit)
-            passing = sum(
-                self._renewed(place, operand, space, held)
-                for operand, space in holds.items()
-                if operand not in self._form.reused
-            )
+        for place in cache.kept(self.whole, room):
+            together, renewed = cache.run(place).together, cache.renewed(place)
             if place is self.whole and together <= room:
                 return {}
-            for operand, mine in holds.items():
+            passing = sum(space for operand, space in renewed.items() if operand not in self._form.reused)
+            for operand, space in renewed.items():
                 if operand not in self._form.copied or operand in place.copied:
-                    others = passing - self._renewed(place, operand, mine, held)
-                    fetched = self._fetched(place, operand, together + others <= room, amount)
+                    fetched = self._fetched(place, operand, together + (passing - space) <= room, amount)
                     times = written if place.part.touched[operand].written else 1
                     found[operand] = found.get(operand, 0.0) + times * fetched
         return found
 
-    def _renewed(self, place: NestedPart, operand: int, space: float, held: Held) -> float:
-        """The part of an operand's space that the next run of a part fills anew: less if its footprint only slides."""
-        if len(place.parts) < 2 or place.below:
-            return space
-        return min(space, held(operand, place.parts[-2].touched[operand]) / max(1.0, place.part.trips))
-
-    def _together(self, holds: Moved, unit: int) -> float:
-        """The space of all operands: those of one array take no more than the array."""
-        found: dict[object, float] = {}
-        most: dict[object, float] = {}
-        for operand, space in holds.items():
-            array, bytes = self._form.arrays.get(operand, (operand, inf))
-            found[array], most[array] = found.get(array, 0.0) + space, max(space, bytes / unit)
-        return sum(min(space, most[array]) for array, space in found.items())
-
-    def _kept(self, held: Held, room: float, unit: int) -> Iterator[tuple[NestedPart, Moved]]:
-        """The outermost parts that fit, or else the innermost, with the space that each operand takes."""
-        pending = [self.whole]
-        while pending:
-            place = pending.pop()
-            holds = {operand: held(operand, touched) for operand, touched in place.part.touched.items()}
-            if not place.below or self._together(holds, unit) <= room:
-                yield place, holds
-            else:
-                pending += place.below[::-1]
-
-    def _fetched(self, place: NestedPart, operand: int, stays: bool, amount: Held) -> float:
+    def _fetched(self, place: NestedPart, operand: int, stays: bool, amount: Amount) -> float:
         """The amount of an operand that all runs of a part bring in; `stays` if a run finds the data of the one before.
 
         That is the whole footprint if the loop does not index the operand, else the overlap of the two footprints. The

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from math import prod
 
 from microkernels.dot import fitting
@@ -30,6 +30,9 @@ from poly.schedules.steps import Distribute, Flatten, Order, Pack, Parallel, Spl
 
 LIBRARY: Values = {"depth": 256, "columns": None, "block": 192}
 """Steps, columns and rows of the blocks that libraries pack, on many CPUs (Low et al., see poly/model/choice.py)."""
+
+KNOWN = 32
+"""The choices that are kept."""
 
 RUN = 128
 """Bytes of contiguous output below which the order of the other loops must make full use of its cache lines."""
@@ -63,10 +66,10 @@ class Tilings:
     def model(self) -> Model:
         return Model(self.outline.work, self.target)
 
-    @cached_property
+    @property
     def usual_point(self) -> tuple[TileStructure, Values]:
         """The structure and values that the model expects to be fastest."""
-        return self.grid(coarse=True).best(self.model)
+        return _usual_point(self)
 
     @property
     def usual(self) -> Choice:
@@ -105,6 +108,12 @@ class Tilings:
             scheduled,
             lambda values: self.model.predict(grid.choice(kind, values)),
         )
+
+
+@lru_cache(KNOWN)
+def _usual_point(tilings: Tilings) -> tuple[TileStructure, Values]:
+    """The same, kept for rules that try one contraction in several nests."""
+    return tilings.grid(coarse=True).best(tilings.model)
 
 
 @dataclass(frozen=True)
