@@ -24,14 +24,12 @@ from codegen.integer import Int, Linear, minimum, replaced
 from codegen.loop_ir import Block, For, Node, Run
 from codegen.macros import EACH_VECTOR
 from codegen.names import all_fresh, c_name
-from codegen.program import Assign, Program
+from codegen.program import APART, Assign, Program
 from codegen.scalar import Element
 from codegen.simd import Use, printer_of
 from codegen.style import Line, around
 from microkernels.isa import ISA
 
-APART = (2, 4)
-"""The elements from one that is written to the next, for which a mask is one operation."""
 CHUNK = 128
 """The iterations whose values are kept together: they stay in L1."""
 FEW = 16

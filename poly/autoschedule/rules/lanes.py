@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from math import prod
 
 from codegen.expr import Load
-from codegen.spread import APART
+from codegen.program import APART
 from poly.analysis.legality import lane_conflict, race
 from poly.autoschedule.rules.attempt import applied, attempt
 from poly.autoschedule.rules.form import Form
