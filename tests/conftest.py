@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import shutil
+import sys
 import tempfile
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
@@ -58,8 +60,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(lambda: shutil.rmtree(directory, ignore_errors=True))
         os.environ.setdefault("OMP_WAIT_POLICY", "passive")
         os.environ["POLY_CALIBRATE"] = "never"  # no processes beside the tests
-        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-        os.environ["PYTHONPYCACHEPREFIX"] = os.path.join(directory, "pycache")  # many tests start Python
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # many tests start Python
         calibrate()
         if getattr(config.option, "numprocesses", None):
             _precompile()
@@ -84,6 +85,20 @@ def _precompile() -> None:
 def pytest_xdist_auto_num_workers() -> int:
     """One more than there are CPUs: about a sixth of the tests' time is spent waiting for other processes."""
     return len(os.sched_getaffinity(0)) + 1
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """Workers begin to import the tests' files at different ones: what one has compiled, the others read."""
+    worker, workers = os.environ.get("PYTEST_XDIST_WORKER"), os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")
+    if worker is not None:
+        folders = (path for path in map(Path, session.config.args) if path.is_dir())
+        files = sorted(file for folder in folders for file in folder.rglob("test_*.py"))
+        first = len(files) * int(worker.removeprefix("gw")) // int(workers)
+        for file in (*files[first:], *files[:first]):
+            sys.path.insert(0, str(file.parent))
+            with suppress(Exception, pytest.skip.Exception):  # collecting it tells of that
+                importlib.import_module(file.stem)
+            sys.path.remove(str(file.parent))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

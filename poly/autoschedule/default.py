@@ -20,7 +20,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 from microkernels.opencl_isa import DeviceISA, is_gpu
@@ -180,6 +180,9 @@ INTERIORS = (("microkernels", "with interiors apart"),)
 TURNED = (("microkernels", "turned before results are stored"),)
 """The same with register tiles across the results' contiguous loops."""
 
+KNOWN = 32
+"""The expectations that are kept: the best of some forms is compared with others again."""
+
 NEARLY = 1.01
 """How much longer a schedule with less memory or fewer loops may be expected to take: the times are no more exact."""
 
@@ -201,6 +204,7 @@ class Expected(NamedTuple):
     least: float
 
 
+@lru_cache(KNOWN)
 def expectation(made: Schedule, target: Target, ready: str = "") -> Expected:
     """What the model expects of a schedule, with open sizes at assumed values; copies of `ready` are there already."""
     parts = usual_parts(made, target, ready)
