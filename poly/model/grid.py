@@ -151,11 +151,11 @@ class Grid:
                     yield structure, values
 
     def best(self, model: Model) -> tuple[TileStructure, Values]:
-        """The point that the model expects to be fastest, or of those that take hardly longer the best by other measures.
+        """The point that the model expects to be fastest, or one that hardly takes longer and is better otherwise.
 
-        Its copies fit in the second level, if those of any do, and it is the fastest of these on the described CPU that is
-        most similar, so that calibrations agree. Most points are not priced, since their arithmetic alone takes longer
-        than the best.
+        Its copies fit in the second level, if those of any do, and of these it is the fastest on the described CPU that
+        is most similar, so that calibrations agree. Most points are not priced, since their arithmetic alone takes
+        longer than the best.
         """
         points = list(self.points())
         choices = [self.choice(*point) for point in points]
