@@ -62,7 +62,7 @@ def stored_floats() -> dict[str, str]:
         "    __builtin_memcpy(&x, &bits, sizeof x);\n    return x;\n}",
         "f32_of_bf16": "static inline float f32_of_bf16(uint16_t h)\n{\n"
         f"    const uint32_t bits = (uint32_t)h << 16;\n    {made}\n}}",
-        "bf16_of_f32": "static inline uint16_t bf16_of_f32(float x)\n{\n"
+        "bf16_of_f32": f"{WRAPS} static inline uint16_t bf16_of_f32(float x)\n{{\n"
         f"    {bits}\n"
         "    const uint32_t near = bits + 0x7FFFu + (bits >> 16 & 1u);\n"
         "    return (uint16_t)((x != x ? bits | 0x400000u : near) >> 16);\n}",
@@ -71,7 +71,7 @@ def stored_floats() -> dict[str, str]:
         "    x *= 5192296858534827628530496329220096.0f;\n    __builtin_memcpy(&bits, &x, sizeof bits);\n"
         "    bits |= ((h & 0x7C00) == 0x7C00 ? 0x7F800000u : 0u) | (uint32_t)(h & 0x8000) << 16;\n"
         "    __builtin_memcpy(&x, &bits, sizeof x);\n    return x;\n}",
-        "f16_of_f32": "static inline uint16_t f16_of_f32(float x)\n{\n"
+        "f16_of_f32": f"{WRAPS} static inline uint16_t f16_of_f32(float x)\n{{\n"
         f"    {bits}\n"
         "    const uint32_t sign = bits >> 16 & 0x8000u;\n    bits &= 0x7FFFFFFFu;\n"
         "    const uint32_t near = (bits + 0xFFFu + (bits >> 13 & 1u) - 0x38000000u) >> 13;\n"

@@ -1,11 +1,11 @@
 """Elementary functions as C functions that a compiler can vectorise, on any CPU.
 
 `codegen.exponentials` has exp, exp2, expm1, tanh, sinh and cosh, `codegen.logarithms` log, log2, log10 and log1p,
-`codegen.powers` pow, `codegen.arctangent` atan. sin, cos and tan are those of C's library; `codegen.trigonometry` has
-those of near numbers. Errors, over all arguments, are below 1.2 units in the last place for exp, log and tanh, and
-below 2 for all functions; sqrt is correctly rounded. NaN stays NaN, functions overflow to infinity and underflow
-through subnormal numbers to 0, odd functions are odd. Scalar loops call the same functions, so the end of a row has the
-same results as its vectors.
+`codegen.powers` pow, `codegen.arctangent` atan and atan2. sin, cos and tan are those of C's library;
+`codegen.trigonometry` has those of near numbers. Errors, over all arguments, are below 1.2 units in the last place for
+exp, log and tanh, and below 2 for all functions; sqrt is correctly rounded. NaN stays NaN, functions overflow to
+infinity and underflow through subnormal numbers to 0, odd functions are odd. Scalar loops call the same functions, so
+the end of a row has the same results as its vectors.
 
 `erf(x)` up to 1 is x + x*p(x^2), in f32 up to 0.95, with errors of 2.4e-8 and 2.0e-17. Beyond, it is 1 - e^-(x^2) t(v)
 in f64, where t is a polynomial in v = (x - centre)/(x + 2), with an absolute error of 7.2e-18, until it rounds to 1. In
@@ -40,6 +40,8 @@ NAMES = (
     "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "sinh", "cosh", "tanh", "erf", "atan", *OF_LIBRARY,
 )  # fmt: skip
 """The functions of one argument."""
+OF_TWO = ("pow", "atan2")
+"""Those of two."""
 
 
 def functions(isa: ISA = PORTABLE) -> dict[str, str]:
@@ -122,6 +124,7 @@ MAKERS = {
     **exponentials.MAKERS,
     **logarithms.MAKERS,
     "atan": arctangent.atan,
+    "atan2": arctangent.atan2,
     "erf": _erf,
     "sqrt": _sqrt,
     **{name: _of_library(name) for name in OF_LIBRARY},

@@ -13,10 +13,12 @@ from microkernels.dtypes import DType
 FUNCTIONS = {
     "exp": 1, "exp2": 1, "expm1": 1, "log": 1, "log2": 1, "log10": 1, "log1p": 1, "sqrt": 1, "sinh": 1, "cosh": 1,
     "tanh": 1, "erf": 1, "sin": 1, "cos": 1, "tan": 1, "atan": 1, "floor": 1, "ceil": 1, "abs": 1, "pow": 2,
-    "min": 2, "max": 2,
+    "atan2": 2, "min": 2, "max": 2,
 }  # fmt: skip
-"""The functions that a body may call, with their number of arguments (`min`, `max`: nested for more)."""
-CHOOSING = frozenset({"abs", "min", "max"})
+"""The functions that a body may call, with their number of arguments."""
+OF_MORE = frozenset({"min", "max"})
+"""Those that take two arguments or more in a nest."""
+CHOOSING = frozenset({"abs", *OF_MORE})
 """The functions whose result has the type of their arguments also for integers."""
 
 PERIODIC = frozenset({"sin", "cos", "tan"})

@@ -57,6 +57,7 @@ from codegen.scan_loop import ScanLoop, ScanNames
 from codegen.selection import Selection, selection
 from codegen.selection_loop import CHUNK, Instead, Lane, SelectionLoop, SelectionNames
 from codegen.simd import LaneReduction, confuses_gcc, invariants, kept_by_order, reductions
+from codegen.spread import in_chunks, spread_names
 from codegen.straight import mixes_iterations
 from codegen.style import Line, around, block, branch, names_in
 from codegen.workspace import elements
@@ -301,12 +302,22 @@ class Writer:
         read = kept_by_order(loop.body, self.program, loop.variable)
         held = hoisted(read, StatementPrinter(self._buffers, self._sizes), scope.taken)
         inner = replace(scope, held={**scope.held, **held.names}, taken=scope.taken.union(held.names.values()))
-        lines = self._marked(loop, scope, self.write(loop.body, inner))
+        lines = self._spread(loop, inner) or self._marked(loop, scope, self.write(loop.body, inner))
         if not read:
             return lines
         whole = block([*held.lines, *lines])
         entered = scope.unknown([loop.entered])
         return [branch(conjunction(entered), [whole]) if entered else whole]
+
+    def _spread(self, loop: For, scope: LoopScope) -> list[cgen.Generable] | None:
+        """The loop in chunks, if what it writes has gaps that a mask leaves out."""
+        may_be = self.tiles and not calls_library(loop.body, self.program, scope.near or frozenset())
+        made = spread_names(loop, self.program, scope.taken) if may_be else None
+        if made is None or loop.end is None:
+            return None
+        found, own = made
+        inner = replace(scope, held={**scope.held, found.element: own.value}, taken=scope.taken | own.every)
+        return [in_chunks(loop, loop.end, found, own, self.write(loop.body, inner))]
 
     def _marked(self, loop: For, scope: LoopScope, body: list[cgen.Generable]) -> list[cgen.Generable]:
         """A loop with this body that the compiler shall vectorise, from where whole vectors begin."""

@@ -14,6 +14,8 @@ from codegen.names import RESERVED, c_name
 from microkernels.dtypes import DType
 from microkernels.isa import ISA, PORTABLE
 
+APART = (2, 4)
+"""The elements from one that lanes write to the next, for which a mask of the others is one operation."""
 Threading = Literal["openmp", "pthreads", "none"]
 """The way to distribute the iterations of a parallel loop to threads."""
 

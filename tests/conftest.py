@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import shutil
+import sys
 import tempfile
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import TypeVar
 from zlib import crc32
 
 import pytest
+from described import calibrate
 from hypothesis import settings
 
 from codegen import build
 from codegen.errors import ToolchainError
 from microkernels.isa import ISAS
-from poly.machine import calibration
-from poly.machine.description import machine
 
 settings.register_profile("default", deadline=None, print_blob=True)
 settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True)
@@ -35,12 +35,9 @@ UNOPTIMISED = ("property", "bench", "errors")
 """The folders whose OpenCL kernels are not optimised."""
 
 OPTIMISED, QUICKLY_BUILT = build.FLAGS, ("-Og", "-fipa-cp", *build.FLAGS[1:])
-"""The compiler's flags that users have, and those of `tests/errors` and seven in ten tests in `tests/property`: these
-kernels are built in half of the time. The fuzzer has the same shares. Without constants in functions (`-fipa-cp`), a
-microkernel's edges are twice as large."""
-
-DESCRIBED = (32 << 10, 1 << 20, 32 << 20)
-"""The caches of the CPU whose calibration all tests use, in bytes."""
+"""The compiler's flags that users have, and those of `tests/errors` and eight in ten tests in `tests/property` and
+`tests/unit`: these kernels are built in half of the time, as are seven in ten of the fuzzer's. Without constants in
+functions (`-fipa-cp`), a microkernel's edges are twice as large."""
 
 NUMBERS = count()
 """Tells the tests of this process apart."""
@@ -63,19 +60,10 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(lambda: shutil.rmtree(directory, ignore_errors=True))
         os.environ.setdefault("OMP_WAIT_POLICY", "passive")
         os.environ["POLY_CALIBRATE"] = "never"  # no processes beside the tests
-        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-        os.environ["PYTHONPYCACHEPREFIX"] = os.path.join(directory, "pycache")  # many tests start Python
-        _calibrate()
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # many tests start Python
+        calibrate()
         if getattr(config.option, "numprocesses", None):
             _precompile()
-
-
-def _calibrate() -> None:
-    """A described CPU in place of this machine: no test probes it, and what runs before changes nothing."""
-    here = machine()
-    for isa in ISAS.values():
-        if isa.runs_here():
-            calibration.keep(replace(here, isa=isa), calibration.described(isa.name, DESCRIBED))
 
 
 def _precompile() -> None:
@@ -99,6 +87,20 @@ def pytest_xdist_auto_num_workers() -> int:
     return len(os.sched_getaffinity(0)) + 1
 
 
+def pytest_collection(session: pytest.Session) -> None:
+    """Workers begin to import the tests' files at different ones: what one has compiled, the others read."""
+    worker, workers = os.environ.get("PYTEST_XDIST_WORKER"), os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")
+    if worker is not None:
+        folders = (path for path in map(Path, session.config.args) if path.is_dir())
+        files = sorted(file for folder in folders for file in folder.rglob("test_*.py"))
+        first = len(files) * int(worker.removeprefix("gw")) // int(workers)
+        for file in (*files[first:], *files[:first]):
+            sys.path.insert(0, str(file.parent))
+            with suppress(Exception, pytest.skip.Exception):  # collecting it tells of that
+                importlib.import_module(file.stem)
+            sys.path.remove(str(file.parent))
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The short tests last, so that no worker waits long for another one at the end."""
     items.sort(key=_is_short)
@@ -114,10 +116,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
     Where PoCL compiles hundreds of kernels only for their results, it does not optimise them, which saves a third of
     the time. Tests of other folders, and the fuzzer, compile them as a user does. What gcc compiles for the property
-    tests is optimised for three tests in ten, always the same ones, and for mistakes not at all.
+    and unit tests is optimised for two tests in ten, always the same ones, and for mistakes not at all.
     """
     folder = item.path.parent.name
-    quick = folder == "errors" or (folder == "property" and crc32(item.nodeid.encode()) % 10 >= 3)
+    quick = folder == "errors" or (folder in ("property", "unit") and crc32(item.nodeid.encode()) % 10 >= 2)
     build.FLAGS = QUICKLY_BUILT if quick else OPTIMISED
     name = f"records-{os.getpid()}-{next(NUMBERS)}.sqlite"
     os.environ["POLY_RECORDS"] = os.path.join(os.environ["POLY_CACHE_DIR"], name)

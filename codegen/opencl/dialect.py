@@ -42,7 +42,10 @@ BITS = {"f32": ("uint32_t", "as_uint", "float", "as_float"), "f64": ("uint64_t",
 
 OF_DEVICE = {
     **{f"{name}_f16": f"static inline half {name}_f16(half x) {{ return {name}(x); }}" for name in elementary.NAMES},
-    "pow_f16": "static inline half pow_f16(half x, half y) { return pow(x, y); }",
+    **{
+        f"{name}_f16": f"static inline half {name}_f16(half x, half y) {{ return {name}(x, y); }}"
+        for name in elementary.OF_TWO
+    },
     "pow_f32": "static inline float pow_f32(float x, float y) { return pow(x, y); }",
 }
 """Functions of halves, and powers of floats, which call the device's own: ours compute in double."""

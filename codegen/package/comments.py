@@ -71,8 +71,13 @@ def arguments(
     rows = [(", ".join(map(c_name, sizes)), "sizes, from 0 to PFX_SIZE_LIMIT")] if sizes else []
     for buffer in buffers:
         shape = f"[{', '.join(map(str, buffer.shape))}]" if buffer.kind != "scalar" else ""
-        rows.append((c_name(buffer.name), f"{buffer.dtype.name}{shape}, {DIRECTIONS[buffer.kind]}"))
+        rows.append((c_name(buffer.name), f"{_typed(buffer)}{shape}, {DIRECTIONS[buffer.kind]}"))
         rows += strides(buffer)
     rows += more or []
     width = max((len(name) for name, _ in rows), default=0)
     return "\n".join(f"{name.ljust(width)}  {text}" for name, text in rows)
+
+
+def _typed(buffer: Buffer) -> str:
+    """The name of an array's type; of one that C lacks also how it is passed."""
+    return f"{buffer.dtype.name} (its bits in {buffer.dtype.c_name})" if buffer.dtype.is_stored else buffer.dtype.name

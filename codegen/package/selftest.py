@@ -12,6 +12,14 @@ from codegen.package.items import items, renamed
 from codegen.package.selftest_routine import workspace_bytes
 from codegen.package.values import Routine
 
+HALVES = ("f32_of_f16", "f32_of_bf16", "f16_of_f32", "bf16_of_f32")
+"""The helpers that arrays of half precision need."""
+
+
+def has_halves(routines: Sequence[Routine]) -> bool:
+    """Whether some array has half precision."""
+    return any(buffer.dtype.is_stored for routine in routines for buffer in routine.signature.arrays)
+
 
 @cache
 def part(name: str, flavour: str = "") -> str:
@@ -22,10 +30,11 @@ def part(name: str, flavour: str = "") -> str:
 
 
 def plain_loops(routines: Sequence[Routine]) -> str:
-    """The loops as written, one function for each routine, after the helpers of these and of their workspaces."""
+    """The loops as written, one function for each routine, after the helpers of these, of workspaces and of halves."""
     texts = [functions(routine.reference, "static ") for routine in routines]
     numbers = [*map(workspace_bytes, routines), *(v for r in routines for pair in r.indices.values() for v in pair)]
-    texts.insert(0, used_helpers("\n".join([*texts, *map(str, numbers)])))
+    halves = [f"{name}(" for name in HALVES if has_halves(routines)]
+    texts.insert(0, used_helpers("\n".join([*texts, *map(str, numbers), *halves])))
     found = [item for text in texts for item in items(text)]
     names = {name: f"try_{name}" for item in found for name in item.names}
     return "\n".join(renamed(item, names).text for item in found)

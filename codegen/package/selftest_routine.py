@@ -13,7 +13,7 @@ from codegen.program import Assign, Buffer, Workspace
 from codegen.workspace import total_bytes
 from microkernels.dtypes import DType
 
-TYPES = {"f32": "f", "f64": "d", "u8": "B", "i8": "b", "i16": "s", "i32": "i", "i64": "l"}
+TYPES = {"f32": "f", "f64": "d", "u8": "B", "i8": "b", "i16": "s", "i32": "i", "i64": "l", "f16": "h", "bf16": "e"}
 """The types of arrays, as `try_argument` encodes them."""
 
 TRIED = replace(C, calls={name: f"try_{function}" for name, function in C.calls.items()})

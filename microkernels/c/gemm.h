@@ -8,6 +8,7 @@
    first three must be constants where this is inlined, so that `sum` lives in registers. */
 enum {
     SHORT_DEPTH_T = 96,
+    IN_FLIGHT_T = 512, /* multiply-adds that a core works on at a time, at most */
     FAR_T = (int)(2048 / sizeof(T)), /* hardware follows no longer strides: half a page */
     STEPS_AHEAD_T = 8, /* so many steps of a tile take longer than a line from the second-level cache */
     LINE_T = (int)(64 / sizeof(T)),
@@ -54,7 +55,11 @@ INLINE void gemm_tile_T(int64_t rows, int64_t vectors, int partial, int64_t last
     const int64_t whole = vectors - partial;
     const tail_T tail = tail_of_T(last);
     const int64_t depth = K2 * K1 * K;
-    const int start_from_c = accumulate && __builtin_constant_p(alpha == 1 && depth <= SHORT_DEPTH_T) && alpha == 1 && depth <= SHORT_DEPTH_T;
+    /* A core that has a whole call in flight reads C while the one before computes, so starting from C saves an addition without
+       a wait. But a load that overlaps a masked store waits until that has left for the cache, even if it needs other lanes:
+       where vectors are partial, C is loaded last, and stored when all of it is loaded. */
+    const int in_flight = rows * vectors * depth <= IN_FLIGHT_T;
+    const int start_from_c = accumulate && !partial && __builtin_constant_p(alpha == 1 && in_flight) && alpha == 1 && in_flight;
     /* Hardware follows the rows of B in place only in part, panels well. Few steps are better spent on the neighbour's rows,
        which the last columns don't have. */
     const int64_t next = partial ? 0 : vectors * LANES_T;
@@ -68,7 +73,7 @@ INLINE void gemm_tile_T(int64_t rows, int64_t vectors, int partial, int64_t last
     vec_T sum[32][16];
 
     all_registers_T();
-    if (depth > SHORT_DEPTH_T) { /* else it costs more than it gains, in a cache */
+    if (!in_flight) {
         UNROLL
         for (int64_t i = 0; i < rows; i++) {
             UNROLL
@@ -82,7 +87,7 @@ INLINE void gemm_tile_T(int64_t rows, int64_t vectors, int partial, int64_t last
         for (int64_t v = 0; v < whole; v++)
             sum[i][v] = start_from_c ? load_T(c[i] + v * LANES_T) : START_T();
         if (partial)
-            sum[i][whole] = start_from_c ? load_tail_T(c[i] + whole * LANES_T, tail) : START_T();
+            sum[i][whole] = START_T();
         HEADED UNROLL
         HEADED for (int64_t v = 0; v < vectors; v++)
         HEADED     sum[i][v] += load_T(b - b0 + v * LANES_T);
@@ -111,18 +116,22 @@ INLINE void gemm_tile_T(int64_t rows, int64_t vectors, int partial, int64_t last
         UNROLL
         for (int64_t v = 0; v < whole; v++) {
             C_SPACE T *to = c[i] + v * LANES_T;
-            if (accumulate && !start_from_c)
-                store_T(to, JOIN_T(scale, sum[i][v], load_T(to)));
-            else
-                store_T(to, scale * sum[i][v]);
+            sum[i][v] = accumulate && !start_from_c ? JOIN_T(scale, sum[i][v], load_T(to)) : scale * sum[i][v];
+            if (!partial)
+                store_T(to, sum[i][v]);
         }
-        if (partial) {
-            C_SPACE T *to = c[i] + whole * LANES_T;
-            if (accumulate && !start_from_c)
-                sum[i][whole] = JOIN_T(scale, sum[i][whole], load_tail_T(to, tail));
-            else
-                sum[i][whole] = scale * sum[i][whole];
-            store_tail_T(to, sum[i][whole], tail);
-        }
+        if (partial && accumulate)
+            sum[i][whole] = JOIN_T(scale, sum[i][whole], load_tail_T(c[i] + whole * LANES_T, tail));
+        else if (partial)
+            sum[i][whole] = scale * sum[i][whole];
+    }
+    if (!partial)
+        return;
+    UNROLL
+    for (int64_t i = 0; i < rows; i++) { /* all have been loaded */
+        UNROLL
+        for (int64_t v = 0; v < whole; v++)
+            store_T(c[i] + v * LANES_T, sum[i][v]);
+        store_tail_T(c[i] + whole * LANES_T, sum[i][whole], tail);
     }
 }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import product
 from math import inf
 
@@ -23,6 +24,12 @@ from poly.ir.paths import Path, Position, paths
 from poly.ir.sets import first_point
 from poly.ir.strides import extent
 from poly.ir.tree import Band, Node, bands, statements
+
+KNOWN = 1024
+"""The answers that are kept of each question: most steps leave most loops around a dependence as they are."""
+
+Ends = tuple[isl.PwAff, isl.PwAff]
+"""What a loop counts at the two ends of a dependence."""
 
 
 @dataclass(frozen=True)
@@ -274,52 +281,78 @@ def _carried(candidates: Iterable[Dependence], found: Mapping[str, Path], loop: 
 
 def _broken(pairs: isl.Map, source: Path, sink: Path) -> isl.Map | None:
     """The pairs whose sink does not run after their source; None if there are none."""
+    loops: list[Ends] = []
     for before, after in zip(source, sink, strict=False):
         if isinstance(before, Position) or isinstance(after, Position):
             if before != after:
-                return pairs if _index(before) > _index(after) else None
-            continue
-        first, second = _functions(pairs, before, after)
-        backward = pairs.intersect(first.gt_map(second))
-        if not backward.is_empty():
-            return backward
-        pairs = pairs.intersect(first.eq_map(second))
-        if pairs.is_empty():
+                return _backward(pairs, tuple(loops), _index(before) < _index(after))
+        else:
+            loops.append(_functions(pairs, before, after))
+    return _backward(pairs, tuple(loops), False)
+
+
+@lru_cache(KNOWN)
+def _backward(pairs: isl.Map, loops: tuple[Ends, ...], ordered: bool) -> isl.Map | None:
+    """The same for common loops, inside which the sink runs later if `ordered`."""
+    for depth, (first, second) in enumerate(loops):
+        together = _together(pairs, loops[:depth])
+        if together is None:
             return None
-    return pairs
+        backward = _filled(together.intersect(first.gt_map(second)))
+        if backward is not None:
+            return backward
+    return None if ordered else _together(pairs, loops)
+
+
+@lru_cache(KNOWN)
+def _together(pairs: isl.Map, loops: tuple[Ends, ...]) -> isl.Map | None:
+    """The pairs at whose ends each of these loops counts the same; None if there are none."""
+    if not loops:
+        return pairs
+    around, (first, second) = _together(pairs, loops[:-1]), loops[-1]
+    return None if around is None else _filled(around.intersect(first.eq_map(second)))
 
 
 def _differing(pairs: isl.Map, source: Path, sink: Path, loop: str) -> isl.Map | None:
     """The pairs in one iteration of all loops around `loop` and in different ones of `loop`; None if there are none."""
-    found = _in_one_run(pairs, source, sink, loop)
-    if found is None:
-        return None
-    together, (first, second) = found
-    apart = together.intersect(first.gt_map(second).union(first.lt_map(second)))
-    return None if apart.is_empty() else apart
+    loops = _down_to(pairs, source, sink, loop)
+    return None if loops is None else _apart(pairs, loops)
 
 
-def _in_one_run(
-    pairs: isl.Map, source: Path, sink: Path, loop: str
-) -> tuple[isl.Map, tuple[isl.PwAff, isl.PwAff]] | None:
+@lru_cache(KNOWN)
+def _apart(pairs: isl.Map, loops: tuple[Ends, ...]) -> isl.Map | None:
+    """The pairs at whose ends only the last of these loops counts differently; None if there are none."""
+    together, (first, second) = _together(pairs, loops[:-1]), loops[-1]
+    return None if together is None else _filled(together.intersect(first.gt_map(second).union(first.lt_map(second))))
+
+
+def _filled(pairs: isl.Map) -> isl.Map | None:
+    """The pairs; None if there are none."""
+    return None if pairs.is_empty() else pairs
+
+
+def _in_one_run(pairs: isl.Map, source: Path, sink: Path, loop: str) -> tuple[isl.Map, Ends] | None:
     """The pairs in one run of a loop, with what the loop counts at both ends; None if there are none."""
-    around: list[tuple[Band, Band]] = []
+    loops = _down_to(pairs, source, sink, loop)
+    together = None if loops is None else _together(pairs, loops[:-1])
+    return None if loops is None or together is None else (together, loops[-1])
+
+
+def _down_to(pairs: isl.Map, source: Path, sink: Path, loop: str) -> tuple[Ends, ...] | None:
+    """The loops around both ends, down to the one of that name; None if it does not run both."""
+    loops: list[Ends] = []
     for before, after in zip(source, sink, strict=False):
         if isinstance(before, Position) or isinstance(after, Position):
             if before != after:
                 return None
-        elif before.name == loop:
-            for first, second in (_functions(pairs, *both) for both in around):
-                pairs = pairs.intersect(first.eq_map(second))
-                if pairs.is_empty():
-                    return None
-            return pairs, _functions(pairs, before, after)
         else:
-            around.append((before, after))
+            loops.append(_functions(pairs, before, after))
+            if before.name == loop:
+                return tuple(loops)
     return None
 
 
-def _functions(pairs: isl.Map, before: Band, after: Band) -> tuple[isl.PwAff, isl.PwAff]:
+def _functions(pairs: isl.Map, before: Band, after: Band) -> Ends:
     source, sink = pairs.get_tuple_name(isl.dim_type.in_), pairs.get_tuple_name(isl.dim_type.out)
     return before.function(source), after.function(sink)
 

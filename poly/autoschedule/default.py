@@ -20,7 +20,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 from microkernels.opencl_isa import DeviceISA, is_gpu
@@ -36,6 +36,7 @@ from poly.autoschedule.rules.microkernels import contracted, with_interiors, wit
 from poly.autoschedule.rules.orders import is_strided, permuted, usual_orders
 from poly.autoschedule.rules.privatization import privatized
 from poly.autoschedule.rules.register_tiles import register_tiles
+from poly.autoschedule.rules.relayout import relaid
 from poly.autoschedule.rules.row_blocks import passes_locals, row_blocked
 from poly.autoschedule.rules.sections import sectioned
 from poly.autoschedule.rules.sharing import parallel_loops, starts_inside, unshared, usual_sharing
@@ -179,6 +180,9 @@ INTERIORS = (("microkernels", "with interiors apart"),)
 TURNED = (("microkernels", "turned before results are stored"),)
 """The same with register tiles across the results' contiguous loops."""
 
+KNOWN = 32
+"""The expectations that are kept: the best of some forms is compared with others again."""
+
 NEARLY = 1.01
 """How much longer a schedule with less memory or fewer loops may be expected to take: the times are no more exact."""
 
@@ -200,6 +204,7 @@ class Expected(NamedTuple):
     least: float
 
 
+@lru_cache(KNOWN)
 def expectation(made: Schedule, target: Target, ready: str = "") -> Expected:
     """What the model expects of a schedule, with open sizes at assumed values; copies of `ready` are there already."""
     parts = usual_parts(made, target, ready)
@@ -209,7 +214,7 @@ def expectation(made: Schedule, target: Target, ready: str = "") -> Expected:
 
 def usual_loops(nest: Nest, target: Target) -> Form:
     """The form of loops without contractions: each legal rule at its usual values."""
-    found = [_ordered(order, target) for order in _orders(nest, target)]
+    found = [*(_ordered(order, target) for order in _orders(nest, target)), *_with_columns(nest, target)]
     loops = _simplest(found, target) if len(found) > 1 else found[0]
     return usual_factorisation(nest, target, loops) or loops
 
@@ -224,6 +229,16 @@ def _orders(nest: Nest, target: Target) -> tuple[Form, ...]:
         best = _cheapest((usual[0], *permuted(usual[0])), target) if is_strided(usual[0]) else usual[0]
         return usual if best is usual[0] else (*usual, best)
     return usual
+
+
+def _with_columns(nest: Nest, target: Target) -> tuple[Form, ...]:
+    """The form with strips of contiguous columns."""
+    with suppress(TooCostly), limited(AFFORDABLE, reserve=RESERVE):
+        made = None if isinstance(target.isa, DeviceISA) else relaid(nest, target.caches, target.threads)
+        if made is not None:
+            form = Form.fixed((("strips", "of contiguous columns"),), made)
+            return (in_lanes(lines(form) or form),)
+    return ()
 
 
 def _sums_in_blocks(nest: Nest, target: Target) -> tuple[Form, ...]:

@@ -15,10 +15,11 @@ from codegen.compiler import toolchain, using
 from codegen.errors import ToolchainError
 from codegen.names import function_name
 from codegen.program import Threading
+from microkernels.dtypes import bf16
 from microkernels.errors import plain
 from poly.checks import checked_path
 from poly.embed.files import make_folder, write_output
-from poly.embed.naming import checked_version
+from poly.embed.naming import check_types, checked_version
 from poly.embed.write import listed, make
 from poly.errors import SpecError
 from poly.scheduled import Scheduled
@@ -47,7 +48,7 @@ def write_package(
     if the kernels were compiled for one thread. `compiler` and `flags` are as for `poly.compile`.
 
     Raises:
-        SpecError: as `poly.write_header`; also a name that Python can't import, or an invalid version.
+        SpecError: as `poly.write_header`; also bf16 arrays, a name that Python can't import, or an invalid version.
         TargetError, ArgumentError: as `poly.write_header`.
         ToolchainError: the C compiler is missing or fails.
         FileError: a file cannot be written.
@@ -57,6 +58,8 @@ def write_package(
     from codegen.package.wheel.module import OWN, module_text, name_of, stub_text
 
     folder, found = checked_path("the path of the package", path), listed(kernels)
+    for kernel in found:
+        check_types(kernel.nest, (bf16,), "NumPy, all that a package needs,")
     several = len({kernel.nest.name for kernel in found}) > 1
     usual = re.sub(r"\W", "_", folder.resolve().name) if several or not found else found[0].nest.name
     package = checked_name(usual if name is None else name)

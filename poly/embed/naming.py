@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from codegen.names import function_name
-from microkernels.dtypes import bf16, f16
+from microkernels.dtypes import DType
 from microkernels.errors import shown
 from poly.errors import SpecError
 from poly.ir.nest import Nest
@@ -42,6 +42,13 @@ def checked_version(version: object) -> str:
     return version
 
 
+def check_types(nest: Nest, missing: Collection[DType], where: str) -> None:
+    """Check that a nest has no array of a type that is missing somewhere. Raises SpecError."""
+    arrays = [array.name for array in nest.arrays if array.dtype in missing]
+    if arrays:
+        raise SpecError(f"{nest.name}: {', '.join(arrays)} of half precision, which {where} has no type for.")
+
+
 def check_arguments(nest: Nest, prefix: str) -> None:
     """Check that a nest has a result, and that its names can't clash with the header's own functions and macros.
 
@@ -52,12 +59,6 @@ def check_arguments(nest: Nest, prefix: str) -> None:
         raise SpecError(
             f"{nest.name} writes none of its arguments, so a function in C would do nothing. Remedy: make an array "
             "that it writes an argument."
-        )
-    halves = [array.name for array in nest.arrays if array.dtype in (f16, bf16)]
-    if halves:
-        raise SpecError(
-            f"{nest.name}: {', '.join(halves)} of half precision: the program that checks kernels has no such type in "
-            "C99. Use kernel.source."
         )
     for name in (*nest.sizes, *(array.name for array in nest.arrays)):
         if name.lower().startswith((f"{prefix.lower()}_", PLACEHOLDER)):

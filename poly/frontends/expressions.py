@@ -7,6 +7,7 @@ from functools import reduce
 
 from codegen.expr import (
     FUNCTIONS,
+    OF_MORE,
     Binary,
     Cast,
     Const,
@@ -282,8 +283,8 @@ def _call(node: ast.Call, scope: Scope) -> Expr:
         )
     args = tuple(expression(arg, scope) for arg in node.args)
     arity = FUNCTIONS.get(name, 1)
-    if len(args) < arity or (name not in ("min", "max") and len(args) > arity):
-        takes = "one argument" if arity == 1 else f"two arguments{' or more' * (name != 'pow')}"
+    if len(args) < arity or (name not in OF_MORE and len(args) > arity):
+        takes = "one argument" if arity == 1 else f"two arguments{' or more' * (name in OF_MORE)}"
         raise scope.source.error(node, f"`{name}` takes {takes}, and gets {len(args)}", f"The functions are {KNOWN}.")
     if name in DTYPES:
         return Cast(DTYPES[name], args[0])

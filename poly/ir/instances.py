@@ -72,7 +72,7 @@ class Instances:
 
     def low(self, function: isl.PwAff) -> isl.PwAff:
         """The least value in each group."""
-        return self.values([function]).dim_min(0).gist(self.domain).coalesce()
+        return _low(self, function)
 
     def high(self, function: isl.PwAff) -> isl.PwAff:
         """The greatest value in each group."""
@@ -80,13 +80,11 @@ class Instances:
 
     def count(self, function: isl.PwAff) -> isl.PwAff:
         """The number of integers from the least to the greatest value in each group."""
-        high, low = self.values([function]).dim_max(0), self.values([function]).dim_min(0)
-        return high.sub(low).add_constant_val(isl.Val(1)).gist(self.domain).coalesce()
+        return _count(self, function)
 
     def most(self, function: isl.PwAff) -> isl.PwAff:
         """The greatest count of any group, as a function of the sizes alone."""
-        high, low = self.values([function]).dim_max(0), self.values([function]).dim_min(0)
-        counts = isl.Map.from_pw_aff(high.sub(low).add_constant_val(isl.Val(1)).intersect_domain(self.domain))
+        counts = isl.Map.from_pw_aff(_extent(self.values([function])).intersect_domain(self.domain))
         return counts.range().coalesce().dim_max(0)
 
     def box(self, functions: Sequence[isl.PwAff]) -> isl.Map:
@@ -103,6 +101,28 @@ class Instances:
     def is_box(self, functions: Sequence[isl.PwAff]) -> bool:
         """Whether the functions take all combinations of values in their ranges, in each group."""
         return _is_box(self, tuple(functions))
+
+
+@lru_cache(KNOWN)
+def _low(instances: Instances, function: isl.PwAff) -> isl.PwAff:
+    return instances.values([function]).dim_min(0).gist(instances.domain).coalesce()
+
+
+@lru_cache(KNOWN)
+def _count(instances: Instances, function: isl.PwAff) -> isl.PwAff:
+    return _extent(instances.values([function])).gist(instances.domain).coalesce()
+
+
+def _extent(values: isl.Map) -> isl.PwAff:
+    """The number of integers from the least to the greatest value."""
+    return values.dim_max(0).sub(values.dim_min(0)).add_constant_val(isl.Val(1))
+
+
+@lru_cache(KNOWN)
+def span(points: isl.Set, function: isl.PwAff) -> tuple[isl.Val, isl.Val] | None:
+    """The least and the greatest value of a function on a set, infinite where sizes bound it; None if it is empty."""
+    values = isl.Map.from_pw_aff(function).intersect_domain(points).range()
+    return None if values.is_empty() else (values.dim_min_val(0), values.dim_max_val(0))
 
 
 @lru_cache(KNOWN)

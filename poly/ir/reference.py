@@ -31,7 +31,7 @@ COMPARISONS: dict[type[ast.cmpop], str] = {
 CALLS: dict[str, str] = {
     **{name: name for name in (*FUNCTIONS, *DTYPES)},
     **{dtype.numpy_name: dtype.name for dtype in DTYPES.values()},
-    "power": "pow", "arctan": "atan", "fabs": "abs", "absolute": "abs",
+    "power": "pow", "arctan": "atan", "arctan2": "atan2", "fabs": "abs", "absolute": "abs",
 }  # fmt: skip
 """The functions and types that a nest may call, by their names in poly, Python, math and NumPy."""
 PREFIX = "_poly_"
@@ -93,7 +93,8 @@ def _functions() -> dict[str, Callable[..., Any]]:
     return {
         **{name: _real(getattr(np, name)) for name in set(FUNCTIONS) - CHOOSING if hasattr(np, name)},
         "atan": _real(np.arctan), "erf": _real(lambda value: type(value)(math.erf(value))),
-        "pow": _powered, "square": lambda a: _joined(operator.mul)(a, a), "select": _selected, "divide": _divided,
+        "pow": _powered, "atan2": _of_two(np.arctan2), "square": lambda a: _joined(operator.mul)(a, a),
+        "select": _selected, "divide": _divided,
         "local": _local, "index": int,
         "abs": abs, "min": _chosen(min), "max": _chosen(max),
         **{name: _compared(getattr(operator, name)) for name in COMPARISONS.values()},
@@ -168,11 +169,20 @@ def _powered(a: Any, b: Any) -> Any:
     """`a ** b` in floating point."""
     if isinstance(a, int) and isinstance(b, int) and b >= 0:
         return a**b
-    a, b = _alike(a, b)
-    a, b = (np.float64(x) if isinstance(x, np.integer) else x for x in (a, b))
-    if isinstance(a, np.generic) or isinstance(b, np.generic):
-        return np.power(a, b)
-    return float(np.power(np.float64(a), np.float64(b)))
+    return _of_two(np.power)(a, b)
+
+
+def _of_two(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """The function of two values in floating point, of NumPy integers in float64, of two numbers as a float."""
+
+    def apply(a: Any, b: Any) -> Any:
+        a, b = _alike(a, b)
+        a, b = (np.float64(x) if isinstance(x, np.integer) else x for x in (a, b))
+        if isinstance(a, np.generic) or isinstance(b, np.generic):
+            return function(a, b)
+        return float(function(np.float64(a), np.float64(b)))
+
+    return apply
 
 
 def _divided(a: Any, b: Any) -> Any:

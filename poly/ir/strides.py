@@ -8,6 +8,7 @@ import islpy as isl
 
 from codegen.expr import Load
 from codegen.integer import Int
+from poly.ir.instances import span
 from poly.ir.layout import offset, step
 from poly.ir.nest import Nest, Statement
 from poly.ir.paths import Path
@@ -105,10 +106,10 @@ def extent(nest: Nest, band: Band) -> int | None:
     """The span of a loop's values, from the least to the greatest; None if it depends on sizes or is empty."""
     lows, highs = [], []
     for name, function in band.functions:
-        values = isl.Map.from_pw_aff(function).intersect_domain(nest.statement(name).domain).range()
-        if values.is_empty():
+        found = span(nest.statement(name).domain, function)
+        if found is None:
             continue
-        low, high = values.dim_min_val(0), values.dim_max_val(0)
+        low, high = found
         if not (low.is_int() and high.is_int()):
             return None
         lows.append(low.to_python())

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal
 
 import islpy as isl
@@ -61,7 +62,11 @@ class Band:
     """The locals of which each iteration has its own, which lowering decides."""
 
     def function(self, statement: str) -> isl.PwAff:
-        return dict(self.functions)[statement]
+        return self._by_statement[statement]
+
+    @cached_property
+    def _by_statement(self) -> dict[str, isl.PwAff]:
+        return dict(self.functions)
 
 
 @dataclass(frozen=True)

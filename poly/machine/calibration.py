@@ -30,7 +30,7 @@ from poly.machine.probes import Probes, probes
 
 logger = logging.getLogger("poly.calibrate")
 
-VERSION = 6
+VERSION = 7
 """Incremented when the probes change, which invalidates older calibrations."""
 
 MEMORY = "memory"

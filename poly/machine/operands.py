@@ -131,8 +131,8 @@ class Operands:
             """The time of calls with all operands near. Two jobs are such calls as well; each is slow on some pages."""
             if one.side == 1:
                 return times[_name(one, NEAR)]
-            near = times["base", one.steps]
-            return min(near, times["right panels", NEAR, one.kernel.rows]) if one.steps == DEPTH else near
+            near = [times["base", one.steps]] if one.kernel == self._usual else []
+            return min(near + [times["right panels", NEAR, one.kernel.rows]] * (one.steps == DEPTH))
 
         def cost(one: Far, level: str) -> float:
             return max(0.0, times[_name(one, level)] - before(one)) / one.lines
@@ -164,10 +164,10 @@ class Operands:
         return DEPTH + LINE // DTYPE.size, 1, kernel.columns, kernel.columns + LINE // DTYPE.size
 
     def _far(self, size: int) -> Iterator[Far]:
-        """One operand somewhere in `size` bytes; the right one of two tiles: more rows leave its lines more time."""
-        yield from self._far_right(size, self._usual)
-        if self._tall != self._usual:
-            yield from self._far_right(size, self._tall)
+        """One operand somewhere in `size` bytes; panels and the right one of two tiles, which leave lines time."""
+        for kernel in dict.fromkeys((self._usual, self._tall)):
+            yield from self._far_right(size, kernel)
+            yield self._far_left_panels(size, kernel)
         yield from self._far_left_and_output(size)
 
     def _far_right(self, size: int, kernel: OuterProduct) -> Iterator[Far]:
@@ -186,14 +186,18 @@ class Operands:
         at = tuple(deep * pitch * block + j for block in blocks for j in range(0, across, columns))
         yield Far("right apart", kernel, (a_row, 1, pitch, c_row), deep, 1, at, deep)
 
+    def _far_left_panels(self, size: int, kernel: OuterProduct) -> Far:
+        """The left operand in panels somewhere in `size` bytes."""
+        (_, _, b_step, c_row), strip = self._near(kernel), DEPTH * kernel.rows
+        at = tuple(range(0, size // DTYPE.size - strip + 1, strip))
+        return Far("left panels", kernel, (1, kernel.rows, b_step, c_row), DEPTH, 0, at, _lines(strip))
+
     def _far_left_and_output(self, size: int) -> Iterator[Far]:
-        """The left operand or the output somewhere in `size` bytes."""
+        """The left operand in place or the output somewhere in `size` bytes."""
         kernel = self._usual
         (a_row, _, b_step, c_row), pitch = self._near(kernel), PITCH // DTYPE.size
         rows, columns, whole, wide, deep = kernel.rows, kernel.columns, size // DTYPE.size, PAGE // DTYPE.size, DEPTH
         strip = deep * rows
-        at = tuple(range(0, whole - strip + 1, strip))
-        yield Far("left panels", kernel, (1, rows, b_step, c_row), deep, 0, at, _lines(strip))
         tall = whole // deep // (wide // deep) // rows * rows
         high = ROW_TILES * rows
         at = tuple(
@@ -259,12 +263,15 @@ class Operands:
 
 
 def regions(here: Machine) -> dict[str, int]:
-    """Bytes that lie in each level of memory beyond the first, whatever else its jobs read."""
+    """Bytes that lie in each level of memory beyond the first, whatever else its jobs read.
+
+    A quarter of the second: of a half, some pages lie in sets that are overfull, other ones each time.
+    """
     first = here.caches[0].bytes
     second = here.cache(2)
     near = second.bytes if second else first
     third = here.cache(3)
-    found = {"L2": near // 2} if second else {}
+    found = {"L2": near // 4} if second else {}
     if third and here.share(third) * 3 // 4 >= 2 * near:
         found["L3"] = min(4 * near, here.share(third) * 3 // 4)
     last = max(cache.bytes for cache in here.caches)

@@ -94,8 +94,8 @@ double packed(T *to, int64_t lanes, const T *from, int64_t pitch, int64_t k, int
 
 JOB = """
 /* Seconds of a call with all operands in the nearest cache. The results are four tiles in turn, so that no call waits
-   for the one before. */
-double near_{name}(const T *a, const T *b, T *c, int64_t k, int64_t calls)
+   for the one before. As `alpha` might not be 1, calls of few steps and of many add their results to C alike. */
+double near_{name}(const T *a, const T *b, T *c, int64_t k, double alpha, int64_t calls)
 {{
     const int64_t a_row = {long} + {apart}, c_row = {columns} + {apart};
     const T *const pa[{rows}] = {{{row_a}}};
@@ -104,9 +104,9 @@ double near_{name}(const T *a, const T *b, T *c, int64_t k, int64_t calls)
         T *const to = c + n % 4 * {rows} * c_row;
         T *const pc[{rows}] = {{{row_c}}};
         if (k == {short})
-            {kernel}({rows}, {columns}, pa, b, pc, {short}, 1, {columns}, 1, 0, 0, 1, 0, 0, 1, 1);
+            {kernel}({rows}, {columns}, pa, b, pc, {short}, 1, {columns}, 1, 0, 0, 1, 0, 0, (T)alpha, 1);
         else
-            {kernel}({rows}, {columns}, pa, b, pc, {long}, 1, {columns}, 1, 0, 0, 1, 0, 0, 1, 1);
+            {kernel}({rows}, {columns}, pa, b, pc, {long}, 1, {columns}, 1, 0, 0, 1, 0, 0, (T)alpha, 1);
     }}
     return (now() - start) / calls;
 }}
@@ -159,7 +159,7 @@ double packed(T *to, int64_t lanes, const T *from, int64_t pitch, int64_t k, int
               const int64_t *at);
 """
 
-JOB_HEAD = "double near_{name}(const T *a, const T *b, T *c, int64_t k, int64_t calls);\n"
+JOB_HEAD = "double near_{name}(const T *a, const T *b, T *c, int64_t k, double alpha, int64_t calls);\n"
 
 RUN_HEAD = """
 double far_{name}(const T *a, int64_t a_row, int64_t a_step, const T *b, int64_t b_step, T *c, int64_t c_row, int64_t k,
@@ -197,7 +197,7 @@ class TileProbes:
         """Seconds of a call over `steps` (SHORT or LONG) with all operands in the nearest cache: B in a panel."""
         behind = UNALIGNED // DTYPE.size
         a, b, c = (self._pointer(self._ones, first) for first in (behind, 10240, 20480 + behind))
-        return float(self._routine(f"near_{kernel.c_name}")(a, b, c, steps, calls))
+        return float(self._routine(f"near_{kernel.c_name}")(a, b, c, steps, 1, calls))
 
     def far(
         self,

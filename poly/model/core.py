@@ -105,7 +105,7 @@ class Target:
     def _lines(self) -> dict[tuple[str, str], dict[float, float]]:
         """The times of lines, by the rows of the tile for which they were measured.
 
-        A line of a tall tile's left panel is used up as fast as one of its right panel, and taken to cost as much.
+        Where a tall tile's left panels were not measured, a line of them is taken to cost as much as of its right ones.
         """
         found: dict[tuple[str, str], dict[float, float]] = {}
         for one in self.costs.lines:

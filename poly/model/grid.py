@@ -11,7 +11,7 @@ The knobs are the register tile's rows and vectors, and the block sizes of the r
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count, product, takewhile
 from math import ceil, inf, prod
@@ -23,6 +23,7 @@ from poly.machine.tiles import ROWS
 from poly.model.choice import Choice, call_steps, is_scattered, panel_steps, reduction, shared_role, tile_shape
 from poly.model.contraction import ContractionView, Model
 from poly.model.core import Target
+from poly.model.rates import described_rates
 
 Value = int | None
 Values = Mapping[str, Value]
@@ -63,8 +64,8 @@ class TileStructure:
         )
 
 
-NEARLY = 1.05
-"""How much longer a choice whose copies fit in the second level may be expected to take: times are no more exact."""
+NEARLY = 1.03
+"""How much longer than the fastest a choice may be expected to take: by another calibration, it may be the fastest."""
 
 
 @dataclass(frozen=True)
@@ -150,10 +151,11 @@ class Grid:
                     yield structure, values
 
     def best(self, model: Model) -> tuple[TileStructure, Values]:
-        """The point that the model expects to be fastest, the first of equals.
+        """The point that the model expects to be fastest, or one that hardly takes longer and is better otherwise.
 
-        It is one that takes hardly longer if its copies fit in the second level, and those of the fastest do not. Most
-        points are not priced, since their arithmetic alone takes longer than the best.
+        Its copies fit in the second level, if those of any do, and of these it is the fastest on the described CPU that
+        is most similar, so that calibrations agree. Most points are not priced, since their arithmetic alone takes
+        longer than the best.
         """
         points = list(self.points())
         choices = [self.choice(*point) for point in points]
@@ -163,9 +165,14 @@ class Grid:
             if least[at] > min(priced.values(), default=inf):
                 break
             priced[at] = model.predict(choices[at]).seconds
-        near = sorted((seconds, at) for at, seconds in priced.items() if seconds <= NEARLY * min(priced.values()))
-        within = (at for _, at in near if self._copied(choices[at]) <= self.target.caches.l2)
-        return points[next(within, near[0][1])]
+        most, caches = NEARLY * min(priced.values()), self.target.caches
+        rates = described_rates(self.target.isa, (caches.l1, caches.l2, caches.l3), self.target.threads)
+        similar = Model(self.work, replace(self.target, rates=rates))
+
+        def worse(at: int) -> tuple[bool, float, int]:
+            return self._copied(choices[at]) > caches.l2, similar.predict(choices[at]).seconds, at
+
+        return points[min((at for at, seconds in priced.items() if seconds <= most), key=worse)]
 
     def _copied(self, choice: Choice) -> int:
         """Bytes of all copies that exist at one time; private copies count for each thread."""

@@ -59,14 +59,22 @@ def nominal(isa: ISA, caches: tuple[int, ...] = USUAL) -> Rates:
     """
     lanes = min(isa.vector_bytes, 64) // 4 * (1 if isa.vector_bytes >= 64 else 2)
     f32 = 2.0 * lanes * CLOCK
-    return Rates((("f32", f32), ("f64", f32 / 2)), 32 * CLOCK, 16 * CLOCK, 6 * CLOCK, _described(isa, caches))
+    return Rates((("f32", f32), ("f64", f32 / 2)), 32 * CLOCK, 16 * CLOCK, 6 * CLOCK, _described_tiles(isa, caches))
 
 
-def _described(isa: ISA, caches: tuple[int, ...]) -> TileCosts:
-    """The register tiles of the most similar described CPU; those of a C target for a CPU device of equal width."""
+def described_rates(isa: ISA, caches: tuple[int, ...], threads: int) -> Rates:
+    """The rates of one of `threads` cores of the most similar described CPU."""
+    return from_machine(_described(isa, caches), isa, threads)
+
+
+def _described(isa: ISA, caches: tuple[int, ...]) -> Measured:
+    """The most similar described CPU; for a CPU device, as a C target of equal width."""
     names = {one.vector_bytes: one.name for one in reversed(ISAS.values())}
-    name = isa.name if isa.name in ISAS else names.get(isa.vector_bytes, isa.name)
-    tiles = described(name, caches).tiles
+    return described(isa.name if isa.name in ISAS else names.get(isa.vector_bytes, isa.name), caches)
+
+
+def _described_tiles(isa: ISA, caches: tuple[int, ...]) -> TileCosts:
+    tiles = _described(isa, caches).tiles
     assert tiles is not None, "every described CPU has them"
     return tiles
 
@@ -86,5 +94,5 @@ def from_machine(measured: Measured, isa: ISA, threads: int) -> Rates:
     )
     starts = measured.starts
     more = {"start": starts.awake, "wake": min(starts.asleep, LONGEST)} if starts else {}
-    tiles = measured.tiles or _described(isa, USUAL)
+    tiles = measured.tiles or _described_tiles(isa, USUAL)
     return Rates(flops, l2, l3, read("memory"), tiles, **more, room=room)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import ceil, prod
 
 import islpy as isl
@@ -18,6 +19,7 @@ import islpy as isl
 from codegen.expr import Load
 from codegen.integer import Affine, Int, straight
 from poly.ir.coordinates import linear
+from poly.ir.instances import KNOWN
 from poly.ir.nest import Nest, Statement
 from poly.ir.tree import Band
 from poly.model.footprint import spread
@@ -295,15 +297,19 @@ def _index(index: Int, places: Mapping[str, Affine]) -> tuple[tuple[tuple[str, i
 
 def extents(statement: Statement) -> dict[str, int]:
     """The number of values of each iterator with those before it at the middle of their range: half, in a triangle."""
-    found: dict[str, int] = {}
-    domain = statement.domain
-    for position, iterator in enumerate(statement.iterators):
+    return dict(zip(statement.iterators, _extents(statement.domain), strict=True))
+
+
+@lru_cache(KNOWN)
+def _extents(domain: isl.Set) -> tuple[int, ...]:
+    found: list[int] = []
+    for position in range(domain.dim(isl.dim_type.set)):
         low, high = domain.dim_min_val(position), domain.dim_max_val(position)
         if not (low.is_int() and high.is_int()):
-            found[iterator] = 1
+            found.append(1)
             continue
         first, last = low.to_python(), high.to_python()
-        found[iterator] = last - first + 1
+        found.append(last - first + 1)
         middle = domain.lower_bound_val(isl.dim_type.set, position, isl.Val((first + last) // 2))
         domain = domain.fix_val(isl.dim_type.set, position, middle.dim_min_val(position))
-    return found
+    return tuple(found)

@@ -15,12 +15,14 @@ from poly.model.core import LATENCY
 WEIGHTS: Mapping[str, float] = {
     "/": 8, "sqrt": 12, "exp": 20, "exp2": 18, "expm1": 22, "sinh": 32, "cosh": 32, "tanh": 40, "erf": 60,
     "log": 30, "log2": 35, "log10": 37, "log1p": 45, "atan": 35, "sin": 40, "cos": 40, "tan": 50, "pow": 80,
+    "atan2": 40,
 }  # fmt: skip
 """The cost in vector operations as implemented by vector libraries; 1 for all other operations."""
 
 LATENCIES: Mapping[str, float] = {
     "/": 13, "sqrt": 20, "exp": 60, "exp2": 55, "expm1": 65, "sinh": 90, "cosh": 85, "tanh": 100, "erf": 120,
     "log": 80, "log2": 90, "log10": 90, "log1p": 100, "atan": 80, "sin": 60, "cos": 60, "tan": 80, "pow": 100,
+    "atan2": 85,
 }  # fmt: skip
 """Latencies in cycles; that of an addition for all other operations."""
 

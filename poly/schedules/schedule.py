@@ -42,6 +42,7 @@ from poly.schedules.steps import (
     Parallel,
     Part,
     Privatize,
+    ReorderStorage,
     Reverse,
     Rewriting,
     Shift,
@@ -717,6 +718,34 @@ class Schedule(Displayed):
         Also called array expansion; the copies are OpenMP's `lastprivate`. loopy: `privatize_temporaries_with_inames`.
         """
         return self.apply([Privatize(array, loops, into)])
+
+    @known_keywords
+    def reorder_storage(self, array: str, *order: int, into: str | None = None) -> Schedule:
+        """Keep an array in a local, called `into`, whose dimensions have another order.
+
+        What is read before it is written is copied to the local before all loops, and what is written is copied back
+        behind them.
+
+        Before:
+
+            >>> print(schedule(norms))
+            for k in range(N):
+                for i in range(M):
+                    x[k] += Q[i, k] * Q[i, k]
+
+        After:
+
+            >>> print(schedule(norms).reorder_storage("Q", 1, 0))
+            for e in range(M):
+                for e_2 in range(N):
+                    Q_reordered[e_2, e] = Q[e, e_2]
+            for k in range(N):
+                for i in range(M):
+                    x[k] += Q_reordered[k, i] * Q_reordered[k, i]
+
+        Halide: `reorder_storage`. TVM: `transform_layout`. loopy: `tag_array_axes`.
+        """
+        return self.apply([ReorderStorage(array, order, into)])
 
     @known_keywords
     def microkernel(self, kernel: str, statement: str | None = None, initial: str | None = None) -> Schedule:

@@ -19,7 +19,7 @@ SIZES = {name: Affine.name(name) for name in ("M", "N", "K")}
 KNOWN: dict[str, Any] = {"f32": f32, "f64": f64, "range": range, **SIZES}
 KNOWN_FUNCTIONS = (
     "exp, exp2, expm1, log, log2, log10, log1p, sqrt, sinh, cosh, tanh, erf, sin, cos, tan, atan, floor, ceil, abs, "
-    "pow, min and max"
+    "pow, atan2, min and max"
 )
 FORM = "An index, bound or condition is a sum of loop indices and sizes, each times an integer, plus an integer."
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from headers import CLANG, CLANGXX, GCC, GXX, Toolchain, need, succeed
+from headers import CLANG, CLANGXX, GCC, GXX, Toolchain, at_any_level, need, quick, succeed
 from hostile_nests import KINDS, NEUTRAL, ROLES, SHAPES, arguments, named, plausible, words
 from opencl_device import device
 
@@ -126,13 +126,13 @@ def test_names_in_headers(kind: str, dtype: str, seed: int, tmp_path: Path) -> N
         nest = named(kind, dtype, names, "nest")
         threads = ("openmp", "pthreads", "none")[list(KINDS).index(kind)]
         kernel, options = poly.compile(nest, threads=2), {"threads": threads, "isas": ["avx2"]}
-        path = write_header(tmp_path / f"h{number}.h", kernel, prefix="hhq", **options)
+        path = at_any_level(write_header(tmp_path / f"h{number}.h", kernel, prefix="hhq", **options))
         for toolchain, standard in ((GCC, "c99"), (GXX, "c++11"), (CLANG, "c11")):
             need(toolchain)
             flags = ["-Wall", "-Wextra", "-Werror", f"-std={standard}", "-D", "HHQ_SELFTEST", "-D", "HHQ_DEBUG"]
             succeed([*toolchain.command, *flags, "-x", toolchain.language, path, "-fsyntax-only"])
         binary = tmp_path / f"try{number}"
-        succeed(["gcc", "-O1", "-fipa-cp", "-x", "c", "-D", "HHQ_SELFTEST", path, "-o", binary, "-lm", "-pthread"])
+        succeed(["gcc", *quick(GCC), "-x", "c", "-D", "HHQ_SELFTEST", path, "-o", binary, "-lm", "-pthread"])
         assert succeed([binary, "--quick"]).endswith("\nPASS\n"), names
 
 

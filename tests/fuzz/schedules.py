@@ -236,6 +236,7 @@ class Drawing:
             "accumulate": (2, self._accumulate),
             "substitute": (2, self._substitute),
             "privatize": (2, self._privatize),
+            "reorder_storage": (2, self._reorder_storage),
             "skew": (6, self._skew),
             "shift": (6, self._shift),
             "reverse": (5, lambda m: Step("reverse", (self._loop(m),))),
@@ -319,6 +320,13 @@ class Drawing:
         names = sorted(made.nest.written) or [array.name for array in made.nest.arrays]
         loops = [self._loop(made) for _ in range(self.rng.choice((1, 1, 2)))]
         return Step("privatize", (self.rng.choice(names), *loops))
+
+    def _reorder_storage(self, made: Schedule) -> Step:
+        """An array, and an order of its dimensions."""
+        array = self.rng.choice(made.nest.arrays)
+        dimensions = [*range(len(array.shape))]
+        self.rng.shuffle(dimensions)
+        return Step("reorder_storage", (array.name, *dimensions))
 
     def _enclose(self, made: Schedule) -> Step:
         inside = statements(self.rng.choice(bands(made.tree) or [made.tree]))

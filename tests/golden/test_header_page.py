@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from headers import GCC, need, need_tool, quick, succeed
 from pages import BLOCK
-from scripts import script, with_poly
+from scripts import quick_poly, script, with_poly
 
 pytestmark = pytest.mark.slow
 
@@ -24,6 +24,7 @@ def test_the_page_runs_as_shown(project: Path, tmp_path: Path) -> None:
     need(GCC)
     need_tool("make")
     environment = with_poly(project, tmp_path / "bin")
+    quick_poly(tmp_path / "bin" / "poly")
     script(tmp_path / "bin" / "cc", f'"{shutil.which("cc")}" "$@" {" ".join(quick(GCC))}')
     folder = tmp_path / "page"
     folder.mkdir()

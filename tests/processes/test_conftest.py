@@ -28,7 +28,8 @@ PEERS = ("torch is not installed", "rustc is not installed")
 
 @pytest.mark.parametrize("ci", ["true", ""])
 def test_a_missing_tool_fails_in_ci_alone_and_an_optional_peer_nowhere(tmp_path: Path, ci: str) -> None:
-    shutil.copy(Path(__file__).parents[1] / "conftest.py", tmp_path)
+    for name in ("conftest.py", "support/described.py"):
+        shutil.copy(Path(__file__).parents[1] / name, tmp_path)
     for number, reason in enumerate((*TOOLS, *PEERS)):
         (tmp_path / f"test_functions_{number}.py").write_text(TESTS.format(reason=reason))
         (tmp_path / f"test_module_{number}.py").write_text(MODULE.format(reason=reason))

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from headers import CLANG, GCC, Toolchain, quick
+from headers import CLANG, GCC, Toolchain, at_any_level, quick
 from opencl_device import TARGET, device
 from scripts import PATIENCE, output
 
@@ -37,11 +37,11 @@ def twice(x: f32[N]):
         x[i] = 2 * x[i]
 
 rng = np.random.default_rng(0)
-A, B = rng.random((400, 200), np.float32), rng.random((200, 1300), np.float32)
+A, B = rng.random((200, 200), np.float32), rng.random((200, 650), np.float32)
 EXPECTED = A @ B  # once: NumPy's own threads are not to be met in a child
 
 def right(kernel, **keywords):
-    C = np.empty((400, 1300), np.float32)
+    C = np.empty((200, 650), np.float32)
     kernel(A, B, C, **keywords)
     return bool(np.allclose(C, EXPECTED, rtol=1e-4))
 
@@ -58,11 +58,11 @@ def said(child):
 '''
 
 KERNELS = {
-    "known sizes": "kernel = poly.compile(product, M=400, K=200, N=1300, threads=2)",
+    "known sizes": "kernel = poly.compile(product, M=200, K=200, N=650, threads=2)",
     "open sizes": "kernel = poly.compile(product, threads=2)",
     "called": "kernel = product",
     "scheduled": "kernel = poly.compile(product, schedule=poly.schedule(product).parallel('i'), threads=2)",
-    "tuned": "kernel = poly.tune(product, M=400, K=200, N=1300, threads=2, trials=3, show=False)",
+    "tuned": "kernel = poly.tune(product, M=200, K=200, N=650, threads=2, trials=3, show=False)",
 }
 
 CHILDREN = """
@@ -302,6 +302,7 @@ def test_a_header_in_children_of_a_program(tmp_path: Path, threads: str, compile
     header, program, built = (tmp_path / name for name in ("product.h", "program.c", "program"))
     write = f"poly.compile(product, threads=2).write_header({str(header)!r}, dense=True, threads={threads!r})"
     output(tmp_path, f"{COMMON}\n{write}")
+    at_any_level(header)
     program.write_text(PROGRAM)
     flags = [*quick(compiler), "-fopenmp" if threads == "openmp" else "-pthread"]
     subprocess.run([*compiler.command, *flags, str(program), "-o", str(built), "-lm"], check=True)

@@ -92,9 +92,9 @@ CLOSE = ("exp", "tanh", "log")
 
 
 def mapped(function: str, dtype: DType, isa: ISA, vectorize: bool = True) -> Program:
-    """`y[i] = function(x[i])`, or `y[i] = pow(x[i], w[i])`."""
+    """`y[i] = function(x[i])`, or `y[i] = function(x[i], w[i])`."""
     ast = scan("[N] -> { S[i] : 0 <= i < N }", band("i", "[N] -> { S[i] -> [i] }"), LoopMark("i", vectorize=vectorize))
-    inputs = ("x", "w") if function == "pow" else ("x",)
+    inputs = ("x", "w") if function in elementary.OF_TWO else ("x",)
     body = Assign(Load("y", (i,)), "=", FunctionCall(function, tuple(Load(name, (i,)) for name in inputs)))
     buffers = (*(Buffer(name, dtype, (N,), "in") for name in inputs), Buffer("y", dtype, (N,), "out"))
     return Program("mapped", ("N",), buffers, ast, {"S": PrintedStatement(("i",), body)}, isa=isa)
@@ -313,6 +313,29 @@ def bases_and_exponents(dtype: DType) -> tuple[np.ndarray, np.ndarray]:
     return x, w
 
 
+@pytest.mark.skipif(np.finfo(np.longdouble).nmant < 63, reason="long double is no longer than double here")
+@TYPES
+@CASES
+def test_angles(dtype: DType, isa: ISA, compiler: Toolchain, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of all pairs of odd values, of numbers of any size, and of points near the axes and the diagonals."""
+    x, w = (np.concatenate(sides) for sides in zip(bases_and_exponents(dtype), coordinates(dtype), strict=True))
+    y = np.full_like(x, np.nan)
+    built(mapped("atan2", dtype, isa), compiler, monkeypatch)(x, w, y)
+    expected = np.arctan2(x.astype(np.longdouble), w.astype(np.longdouble))
+    number = ~np.isnan(expected)
+    assert np.isnan(y[~number]).all()
+    np.testing.assert_array_equal(np.signbit(y[number]), np.signbit(x[number]))
+    assert ulps(y[number], expected[number]) < WIDER_BOUND
+
+
+def coordinates(dtype: DType) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(5)
+    angles = rng.integers(-8, 9, 8 * POINTS) * np.pi / 4 + rng.uniform(-1, 1, 8 * POINTS) ** 9
+    sizes = np.exp(rng.uniform(-20, 20, 8 * POINTS))
+    x, w = (np.asarray(sizes * f(angles)).astype(dtype.numpy_name) for f in (np.sin, np.cos))
+    return x, w
+
+
 @TYPES
 def test_tanh_is_odd(dtype: DType, monkeypatch: pytest.MonkeyPatch) -> None:
     call = built(mapped("tanh", dtype, PORTABLE), GCC, monkeypatch)
@@ -384,7 +407,7 @@ def compiled(text: str, isa: ISA, compiler: Toolchain, folder: Path) -> str:
 def test_the_text_is_clean(compiler: Toolchain, tmp_path: Path) -> None:
     need(compiler)
     for dtype in (f32, f64):
-        for program in (together(dtype, PORTABLE), mapped("pow", dtype, PORTABLE)):
+        for program in (together(dtype, PORTABLE), mapped("pow", dtype, PORTABLE), mapped("atan2", dtype, PORTABLE)):
             text = source(program)
             file = tmp_path / "mapped.c"
             file.write_text(re.sub(r"\brestrict\b", "__restrict", text))

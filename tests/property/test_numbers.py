@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from headers import CLANG, GCC, Toolchain, header, implementation, library, need, run, succeed
+from headers import CLANG, GCC, Toolchain, at_any_level, header, implementation, library, need, run, succeed
 from headers import build as build_program
 from opencl_device import device
 
@@ -235,7 +235,7 @@ def test_headers_wrap_around_under_sanitizers(dtype: DType, toolchain: Toolchain
     """By every instruction set of this CPU; no flag tells the compiler of it. What is optimised is not sanitized."""
     text = drawn(dtype)
     nest, (x, y, z) = nest_of(text, dtype), data(dtype)
-    header(tmp_path, nest, threads="none")
+    at_any_level(header(tmp_path, nest, threads="none"))
     body = CALLER.format(
         arrays="\n".join(_array(name, values, dtype) for name, values in {"x": x, "y": y, "start": z}.items())
         + f"\nstatic {dtype.c_name} z[{z.size}];",

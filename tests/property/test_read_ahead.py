@@ -48,6 +48,14 @@ def of_rows(A: f64[N, N + 3], b: f64[N + 3], c: f64[N + 3]):
 
 
 @poly.nest
+def with_gaps(A: f64[N, 4 * N + 3], b: f64[N + 3], c: f64[N + 3]):
+    """What is written has gaps, which a mask leaves out."""
+    for i in range(N):
+        for j in range(N):
+            A[i, 4 * j + 1] += b[j] / c[0]
+
+
+@poly.nest
 def written_in_between(a: f64[N + 3], b: f64[N + 3], c: f64[N + 3]):
     """What an iteration reads of the next one it has written itself."""
     for i in range(N):
@@ -86,7 +94,7 @@ def from_before(a: f64[N + 3], b: f64[N + 3], c: f64[N + 3]):
         b[i] = a[i - 1] + a[i + 1]
 
 
-IN_LANES = [overwritten_twice, both_neighbours, alone, of_rows]
+IN_LANES = [overwritten_twice, both_neighbours, alone, of_rows, with_gaps]
 NOT = [written_in_between, met_once, beside_a_sum, at_other_iterations, from_before]
 TARGETS = [f"c:{name}" for name in ("avx512", "avx2", "portable") if ISAS[name].runs_here()]
 COMPILERS = [name for name in ("gcc", "clang", "clang-22", "clang-19") if shutil.which(name)] or [None]
@@ -96,7 +104,7 @@ KERNELS = {
         for target in TARGETS
         for compiler in COMPILERS
     ]
-    for nest, loop in zip(IN_LANES, "iiij", strict=True)
+    for nest, loop in zip(IN_LANES, "iiijj", strict=True)
 } | {nest.name: [poly.compile(nest, threads=1, records=False)] for nest in NOT}
 
 

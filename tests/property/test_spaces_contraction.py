@@ -180,7 +180,7 @@ def test_points_are_legal_register_tiles_with_bounded_copies() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "size", "known"), list(zip(SPECS, (0, 1, 64, 1 << 10, 1 << 12, 0), 3 * (False, True), strict=True))
+    ("spec", "size", "known"), list(zip(SPECS[:4], (0, 1, 1 << 10, 1 << 12), 2 * (False, True), strict=True))
 )
 def test_no_caches_are_too_small(spec: str, size: int, known: bool) -> None:
     """There is a point whose copies go beyond them, and the default schedule is in the space."""

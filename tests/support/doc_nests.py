@@ -46,6 +46,13 @@ def reused(A: f64[M, N], B: f64[M, N], t: f64[N]):
 
 
 @poly.nest
+def norms(Q: f64[M, N], x: f64[N]):
+    for k in range(N):
+        for i in range(M):
+            x[k] += Q[i, k] * Q[i, k]
+
+
+@poly.nest
 def solve(L: f64[N, N], x: f64[N]):
     for i in range(N):
         for j in range(i):

@@ -3,7 +3,7 @@
 import classic_nests
 
 import poly
-from poly import f32, f64, i8, i32
+from poly import bf16, f16, f32, f64, i8, i32
 
 K, M, N = poly.sizes("K M N")
 
@@ -42,6 +42,17 @@ def narrow(A: i8[M, K], B: i8[K, N], C: i32[M, N]):
 
 
 @poly.nest
+def halves(A: bf16[M, K], B: f16[K, N], C: f32[M, N], D: f16[M, N]):
+    """Operands of both kinds of half precision, and a result that is rounded to it."""
+    for i in range(M):
+        for j in range(N):
+            C[i, j] = 0
+            for k in range(K):
+                C[i, j] += f32(A[i, k]) * f32(B[k, j])
+            D[i, j] = f16(C[i, j])
+
+
+@poly.nest
 def without_arguments():
     t: f32[4]
     for i in range(4):
@@ -69,5 +80,6 @@ KINDS = (
     classic_nests.batched,
     classic_nests.transpose,
     wide,
+    halves,
 )
 """Nests of every kind, which have nothing in common with `matmul` except the frame."""

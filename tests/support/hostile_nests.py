@@ -18,6 +18,7 @@ import numpy as np
 from headers import once
 
 import poly
+from microkernels.isa import ISAS
 from microkernels.prune import NO_CODE, WORD
 
 KINDS = {
@@ -108,9 +109,10 @@ def texts() -> Iterator[str]:
                 known = dict(zip(nest.sizes, (300, 200, 100), strict=True))
                 kernels = [poly.compile(nest, threads=2), poly.compile(nest, threads=2, **known)]
                 yield from (kernel.source for kernel in kernels)
-                for threads in ("openmp", "pthreads"):
+                for threads in ("openmp", "pthreads") if kind == "product" else ("pthreads",):
                     path = Path(folder) / f"{kind}_{dtype}_{threads}.h"
-                    yield write_header(path, kernels, threads=threads, prefix="hhq").read_text()
+                    isas = list(ISAS) if kind == "product" else ["avx2", "portable"]
+                    yield write_header(path, kernels, threads=threads, prefix="hhq", isas=isas).read_text()
                 device_kernel = poly.compile(nest, target="opencl:pocl")
                 yield device_kernel.source
                 written = write_opencl(Path(folder) / f"{kind}_{dtype}", device_kernel)

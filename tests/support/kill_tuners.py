@@ -24,6 +24,7 @@ from pathlib import Path
 from random import Random
 
 import numpy as np
+from described import calibrate
 
 import poly
 from poly import f32
@@ -167,6 +168,7 @@ def look(told: list[list[object]]) -> int:
 
 def main(count: int) -> None:
     warnings.simplefilter("error")
+    calibrate()
     poly.tune(double, N=7, trials=2, target=TARGET, threads=1, show=False)
     told = killed(count, Random(count))
     reused = look(told)

@@ -18,7 +18,7 @@ from poly.frontends.source import Source
 from poly.ir.nest import Nest
 from poly.ir.tree import bands, statements
 from poly.schedules.schedule import Schedule, schedule
-from poly.schedules.steps import Distribute, Fuse, Parallel, Privatize, Shift, Split, Step, Vectorize
+from poly.schedules.steps import Distribute, Fuse, Parallel, Privatize, ReorderStorage, Shift, Split, Step, Vectorize
 
 N = sizes("N")
 HEAD = "def nest(X: f64[N + 9, N + 9], Y: f64[N + 9, N + 9], z: f64):"
@@ -142,6 +142,8 @@ def _rows(draw: st.DrawFn) -> list[str]:
 def local_schedules(draw: st.DrawFn) -> Schedule:
     """A schedule of such a nest: loops that follow each other fused where a shift allows it, tiles, random steps."""
     made = schedule(draw(local_nests()))
+    for name in draw(st.sampled_from([(), (), ("X",), ("Y",), ("X", "Y")])):
+        made = tried(made, ReorderStorage(name, (1, 0)))
     if draw(st.booleans()):
         loops = draw(st.sampled_from([("i",), ("q", "i"), ("q",), ("i", "j"), ("i_2",)]))
         made = tried(made, Privatize(draw(st.sampled_from([array.name for array in made.nest.arrays])), loops))

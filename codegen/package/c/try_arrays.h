@@ -10,7 +10,7 @@ enum { TRY_INDEX, TRY_READ, TRY_SET, TRY_UPDATED, TRY_MAYBE_SET };
 
 typedef struct try_argument {
     const char *name;
-    char type;           /* f: float, d: double, B: uint8_t, b: int8_t, s: int16_t, i: int32_t, l: int64_t */
+    char type;           /* f: float, d: double, B: uint8_t, b: int8_t, s: int16_t, i: int32_t, l: int64_t, h: f16, e: bf16 */
     int use, rank, open; /* so many strides are told, from the first */
 } try_argument;
 
@@ -23,7 +23,7 @@ typedef struct try_array {
     void *data; /* what a call gets */
 } try_array;
 
-static int try_is_float(const try_array *a) { return a->is->type == 'f' || a->is->type == 'd'; }
+static int try_is_float(const try_array *a) { return strchr("fdhe", a->is->type) != NULL; }
 
 /* Memory with all bits set, which is no floating-point number. */
 static unsigned char *try_memory(int64_t bytes)
@@ -40,7 +40,7 @@ static void try_lay_out(try_array *a, int number, int round)
     int d;
     a->width = 8;
     if (a->is->type == 'f' || a->is->type == 'i') a->width = 4;
-    if (a->is->type == 's') a->width = 2;
+    if (strchr("she", a->is->type)) a->width = 2;
     if (a->is->type == 'b' || a->is->type == 'B') a->width = 1;
     a->span = a->width;
     a->elements = 1;
@@ -68,7 +68,7 @@ static int64_t try_next(const try_array *a, int64_t *subscript)
 
 static double try_get(const try_array *a, int copy, int64_t at)
 {
-    union { float f; double d; uint8_t u; int8_t b; int16_t s; int32_t i; int64_t l; } v;
+    union { float f; double d; uint8_t u; int8_t b; int16_t s; int32_t i; int64_t l; uint16_t h; } v;
     memcpy(&v, a->copy[copy] + (size_t)at, (size_t)a->width);
     switch (a->is->type) {
     case 'f': return (double)v.f;
@@ -77,13 +77,17 @@ static double try_get(const try_array *a, int copy, int64_t at)
     case 'b': return (double)v.b;
     case 's': return (double)v.s;
     case 'i': return (double)v.i;
+#ifdef TRY_HALVES
+    case 'h': return (double)try_f32_of_f16(v.h);
+    case 'e': return (double)try_f32_of_bf16(v.h);
+#endif
     default: return (double)v.l;
     }
 }
 
 static void try_put(const try_array *a, int64_t at, double value)
 {
-    union { float f; double d; uint8_t u; int8_t b; int16_t s; int32_t i; int64_t l; } v;
+    union { float f; double d; uint8_t u; int8_t b; int16_t s; int32_t i; int64_t l; uint16_t h; } v;
     switch (a->is->type) {
     case 'f': v.f = (float)value; break;
     case 'd': v.d = value; break;
@@ -91,9 +95,22 @@ static void try_put(const try_array *a, int64_t at, double value)
     case 'b': v.b = (int8_t)value; break;
     case 's': v.s = (int16_t)value; break;
     case 'i': v.i = (int32_t)value; break;
+#ifdef TRY_HALVES
+    case 'h': v.h = try_f16_of_f32((float)value); break;
+    case 'e': v.h = try_bf16_of_f32((float)value); break;
+#endif
     default: v.l = (int64_t)value;
     }
     memcpy(a->copy[TRY_START] + (size_t)at, &v, (size_t)a->width);
+}
+
+/* What rounds to 1 from above, the least normal number, and the greatest number, of floats. */
+static void try_limits(const try_array *a, double *epsilon, double *least, double *most)
+{
+    const int wide = a->is->type == 'd', half = a->is->type == 'h';
+    *epsilon = wide ? DBL_EPSILON : half ? 0.0009765625 : a->is->type == 'e' ? 0.0078125 : (double)FLT_EPSILON;
+    *least = wide ? DBL_MIN : half ? 6.103515625e-5 : (double)FLT_MIN;
+    *most = wide ? DBL_MAX : half ? 65504.0 : (double)FLT_MAX;
 }
 
 /* First values: floats of [-1, 1), integers of [-3, 3] or [0, 6]. For a delicate routine, which divides by them or takes roots,
@@ -151,7 +168,7 @@ static double try_mean(const try_array *a, int64_t *strange)
 /* The error of an element by what is allowed. Integers are equal; floats differ by `scale` at most, relative to the
    element and the mean. Nothing is asked where more than `most` is wanted, or no number, but to write nothing where
    nothing is: a sum that is nearly infinite may be so in another order. */
-static double try_excess(const try_array *a, int64_t at, double scale, double mean, double most)
+static double try_excess(const try_array *a, int64_t at, double scale, double mean, double least, double most)
 {
     const unsigned char *const want = a->copy[TRY_WANT] + (size_t)at;
     const double wanted = try_get(a, TRY_WANT, at), found = try_get(a, TRY_HAVE, at);
@@ -159,7 +176,7 @@ static double try_excess(const try_array *a, int64_t at, double scale, double me
     if (!try_is_float(a)) return DBL_MAX;
     if (!(fabs(wanted) <= most)) return try_is_untouched(want, a->width) ? DBL_MAX : 0.0;
     if (!try_is_finite(found)) return DBL_MAX;
-    return fabs(found - wanted) / (scale * (fabs(wanted) + mean) + (a->is->type == 'f' ? (double)FLT_MIN : DBL_MIN));
+    return fabs(found - wanted) / (scale * (fabs(wanted) + mean) + least);
 }
 
 /* The worst element, and whether all else is as it was. A sum of n terms may be off by 32 times the rounding that it
@@ -169,12 +186,12 @@ static void try_compare(const try_array *a, int64_t terms, try_error *worst)
     const int written = a->is->use > TRY_READ;
     int64_t subscript[TRY_RANK] = {0}, at = a->shift, strange = 0, left;
     const double mean = written ? try_mean(a, &strange) : 0.0;
-    const double scale = 32.0 * (a->is->type == 'f' ? (double)FLT_EPSILON : DBL_EPSILON) * sqrt((double)terms);
-    const double most = (a->is->type == 'f' ? (double)FLT_MAX : DBL_MAX) / (double)terms;
+    double epsilon, least, most;
     unsigned char *const have = a->copy[TRY_HAVE];
     const char *place = NULL;
+    try_limits(a, &epsilon, &least, &most);
     for (left = written ? a->elements : 0; left > 0; left--, at = try_next(a, subscript)) {
-        const double excess = try_excess(a, at, scale, mean, most);
+        const double excess = try_excess(a, at, 32.0 * epsilon * sqrt((double)terms), mean, least, most / (double)terms);
         if (excess > worst->excess) {
             worst->excess = excess;
             worst->array = a;
@@ -196,7 +213,7 @@ static void try_compare(const try_array *a, int64_t terms, try_error *worst)
 
 static void try_print_error(const try_error *e)
 {
-    const int digits = e->array->is->type == 'f' ? 9 : 17;
+    const int digits = e->array->is->type == 'd' ? 17 : 9;
     int d;
     if (e->place) {
         printf(": writes %s %s\n", e->place, e->array->is->name);

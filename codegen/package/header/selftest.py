@@ -10,7 +10,7 @@ from __future__ import annotations
 from codegen.package.header.isas import constant
 from codegen.package.header.macros import replaced
 from codegen.package.header.sections import level
-from codegen.package.selftest import part, plain_loops
+from codegen.package.selftest import has_halves, part, plain_loops
 from codegen.package.selftest_routine import entry, routine_text
 from codegen.package.values import Header
 
@@ -40,9 +40,9 @@ def selftest(header: Header) -> str:
     parts = [
         INCLUDES,
         _settings(header),
+        replaced(plain_loops(header.routines)),
         part("arrays"),
         *(part(name, "header") for name in GENERAL),
-        replaced(plain_loops(header.routines)),
         *(routine_text(routine, header) for routine in header.routines),
         _tables(header),
         part("main", "header"),
@@ -67,7 +67,8 @@ def _settings(header: Header) -> str:
         "TEAMS": f'"{TEAMS[header.threads]}"',
         "TITLE": f'"{title.rstrip()}"',
     }
-    return "\n".join([*(f"#define TRY_{name} {value}" for name, value in values.items()), COMPILER])
+    halves = ["#define TRY_HALVES"] * has_halves(routines)
+    return "\n".join([*(f"#define TRY_{name} {value}" for name, value in values.items()), *halves, COMPILER])
 
 
 def _tables(header: Header) -> str:

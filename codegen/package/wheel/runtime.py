@@ -105,8 +105,10 @@ class Routine:
         self._codes: dict[str, Any] = {}
         types: list[Any] = [ctypes.c_int64] * len(sizes)
         for one in arguments:
-            plain = np.ctypeslib.as_ctypes_type(np.dtype(one.dtype))
-            types += [plain] if one.kind == "scalar" else [ctypes.c_void_p, *[ctypes.c_int64] * one.strides]
+            if one.kind == "scalar":
+                types.append(np.ctypeslib.as_ctypes_type(np.dtype(one.dtype)))
+            else:
+                types += [ctypes.c_void_p, *[ctypes.c_int64] * one.strides]
         self._function = library.function(symbol, [*types, *[ctypes.c_int32] * threaded])
 
     def __call__(self, values: Mapping[str, Any], threads: int | None, given: Mapping[str, Any]) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from math import prod
 
 from codegen.expr import Load
+from codegen.program import APART
 from poly.analysis.legality import lane_conflict, race
 from poly.autoschedule.rules.attempt import applied, attempt
 from poly.autoschedule.rules.form import Form
@@ -226,11 +227,27 @@ def unpaid(schedule: Schedule, band: Band) -> str | None:
     nest, moved = schedule.nest, _moved(schedule, band, 1)
     if moved is None:
         return "with its iterations, not exactly one index of each statement grows by one"
+    if _spread(nest, moved):
+        return None
     if is_dense(nest, moved) and (race(nest, schedule.tree, band.name) is not None or _pairs(nest, moved)):
         return None
     strided = ((first_strided(nest, nest.statement(name), at), name) for name, at in moved.items())
     access, name = next((access, name) for access, name in strided if access is not None)
     return f"{access} in {name} does not go from element to element"
+
+
+def _spread(nest: Nest, moved: Mapping[str, str]) -> bool:
+    """Whether a single statement reads neighbours, and writes every second or fourth element of rows."""
+    if len(moved) != 1:
+        return False
+    (name, at), *_ = moved.items()
+    statement = nest.statement(name)
+    target = statement.target
+    reads = [access for access in accesses(statement) if access != target]
+    if not target.indices or any(at in index.names for index in target.indices[:-1]):
+        return False
+    apart = step(nest.array(target.array), target, at).number
+    return apart in APART and all(lines(nest, access, at) <= 1 for access in reads)
 
 
 def _pairs(nest: Nest, moved: Mapping[str, str]) -> bool:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, takewhile
-from math import ceil, lcm, prod
+from math import ceil, gcd, lcm, prod
 
 from microkernels.kernel import OuterProduct
 from microkernels.opencl_isa import DeviceISA
@@ -38,7 +38,8 @@ from poly.schedules.schedule import Schedule, schedule
 from poly.schedules.steps import Fuse, Pack, Parallel, Split, Step
 
 LEAST = 192
-"""The fewest rows in a block: those of the blocks that libraries pack (Low et al., see poly/model/choice.py)."""
+"""The fewest rows in a block, of all loops that count them: those of the blocks that libraries pack (Low et al., see
+poly/model/choice.py)."""
 
 TRIED = 12
 """The most runs of loops that are tried, the longest first."""
@@ -66,6 +67,10 @@ class RowProduct:
         """For each of the outer loops that counts rows, the number of loops around it."""
         rows = {axis.iterator for axis in self.roles.rows}
         return [at for at, name in enumerate(self.extents) if name in rows]
+
+    def rows_inside(self, depth: int) -> int:
+        """The rows in an iteration of the loop at this depth."""
+        return prod(list(self.extents.values())[at] for at in self.row_loops if at > depth)
 
     def inside(self, depth: int) -> RowProduct:
         """The contraction in one iteration of its `depth` outer loops."""
@@ -153,7 +158,9 @@ def _blocked(base: Schedule, run: Sequence[Band], products: Sequence[RowProduct]
         return None
     tiles = [choice.kernel.rows for _, choice in filter(None, plans)]
     fixed = [one.kernel.rows for one in products if one.kernel]
-    whole = lcm(*tiles) if lcm(*tiles) <= 2 * least else lcm(*fixed or tiles[:1])  # slanted tiles must not be cut
+    within = products[0].rows_inside(outside)
+    whole = lcm(*tiles) if lcm(*tiles) <= 2 * least * within else lcm(*fixed or tiles[:1])  # slanted ones stay whole
+    whole //= gcd(whole, within)
     size = ceil(least / whole) * whole
     names = [band.name for band in loops if band is not None]
     block = f"{names[0]}_tile"
@@ -180,20 +187,25 @@ def _below(band: Band, depth: int) -> Band | None:
 def _block(nest: Nest, run: Sequence[Band], one: RowProduct, target: Target) -> tuple[int, int] | None:
     """The number of loops around the blocks, and the rows of one; None if what is passed on fits in L2, or in no block.
 
-    It has as many rows as fill half of L2, but no fewer than a block of a library: each reads all of the right operand.
-    A batch whose rows all fit is one block. The rows are those of the outermost loop of which an iteration fits.
+    It has as many rows as fill half of L2 with what is passed on and what the product reads of them, but no fewer than
+    a block of a library: each reads all of the right operand. A batch whose rows all fit is one block. The rows are
+    those of the outermost loop of which an iteration fits.
     """
     members = [frozenset(statements(band)) for band in run]
     passed = sum(
         expected_bytes(array) for array in nest.arrays if array.kind == "local" and _is_passed(nest, array, members)
     )
-    room, depths, extents = target.caches.l2 * FULL / 2, one.row_loops, list(one.extents.values())
-    if passed <= room or not depths:
+    depths, extents = one.row_loops, list(one.extents.values())
+    read = expected_bytes(nest.array(one.roles.contraction.left.array))
+    half = target.caches.l2 * FULL / 2
+    if passed <= half or not depths:
         return None
+    room = half * passed / (passed + read)
     outside = next((at for at in depths if passed / prod(extents[: at + 1]) <= room), depths[-1])
     batches, rows = prod(extents[:outside]), extents[outside]
     within = target.threads if batches == 1 else 1
-    blocks = round(rows / max(LEAST, room * batches * rows / passed) / within) * within
+    fewest = LEAST / one.rows_inside(outside)
+    blocks = round(rows / max(fewest, room * batches * rows / passed) / within) * within
     if blocks <= 1 and batches == 1:
         return None
     return outside, ceil(rows / max(blocks, 1))

@@ -51,7 +51,7 @@ def in_strips(made: Schedule, cache: int) -> Iterator[tuple[str, Schedule]]:
 def _cut(made: Schedule, outer: Band, inner: Band, cache: int) -> Schedule | None:
     """The schedule with the inner loop in strips; None if that is illegal, or no use."""
     nest, inside = made.nest, statements(inner)
-    steps, strips = _moved(made, outer, statements(outer)), _moved(made, inner, inside)
+    steps, strips = moved(made, outer, statements(outer)), moved(made, inner, inside)
     if steps is None or strips is None or nest.sizes or any(nest.statement(name).domain.is_empty() for name in inside):
         return None
     size = _size(nest, steps, strips, cache)
@@ -62,7 +62,7 @@ def _cut(made: Schedule, outer: Band, inner: Band, cache: int) -> Schedule | Non
     return attempt(made, [Enclose(fresh(made.tree, f"{inner.name}_tile"), values)])
 
 
-def _moved(made: Schedule, loop: Band, names: Iterable[str]) -> dict[str, str] | None:
+def moved(made: Schedule, loop: Band, names: Iterable[str]) -> dict[str, str] | None:
     """The iterator of each statement that a loop moves; None if it moves none of one, or several."""
     found = paths(made.tree)
     moved = {name: moved_iterator(made.nest.statement(name), found[name], loop.name) for name in names}

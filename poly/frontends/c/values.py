@@ -45,9 +45,11 @@ INT = (-(2**31), 2**31 - 1)
 """The least and greatest int."""
 FUNCTIONS = (
     "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "sinh", "cosh", "tanh", "erf", "sin", "cos", "tan",
-    "atan", "floor", "ceil", "pow", "fabs", "fmin", "fmax",
+    "atan", "floor", "ceil", "pow", "atan2", "fabs", "fmin", "fmax",
 )  # fmt: skip
 """The functions of math.h that poly knows; each may end in `f`."""
+OF_TWO = ("pow", "atan2", "fmin", "fmax")
+"""Those of two arguments."""
 ABSOLUTE = ("abs", "labs", "llabs")
 KNOWN = f"The functions are {', '.join(FUNCTIONS)}, and these with an f at the end for float, and abs."
 
@@ -374,7 +376,7 @@ class Values:
         return Value(_call(python, *nodes), kind, single=single)
 
     def _check_function(self, node: c_ast.FuncCall, name: str, count: int) -> None:
-        known = {f: 2 if f in ("pow", "fmin", "fmax") else 1 for f in FUNCTIONS}
+        known = {f: 2 if f in OF_TWO else 1 for f in FUNCTIONS}
         known |= {f"{f}f": takes for f, takes in known.items()} | dict.fromkeys(ABSOLUTE, 1)
         if known.get(name) != count:
             why = f"`{name or shown(node)}` is no function that poly knows, and may have side effects"

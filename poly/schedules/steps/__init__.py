@@ -14,6 +14,7 @@ from poly.schedules.steps.own import adder
 from poly.schedules.steps.pack import Pack
 from poly.schedules.steps.part import Part
 from poly.schedules.steps.privatize import Privatize
+from poly.schedules.steps.reorder_storage import ReorderStorage
 from poly.schedules.steps.substitute import Substitute
 from poly.schedules.steps.tile import Split, Tile
 
@@ -32,6 +33,7 @@ KINDS: tuple[type[Step], ...] = (
     Parallel,
     Part,
     Privatize,
+    ReorderStorage,
     Reverse,
     Shift,
     Skew,
@@ -41,7 +43,7 @@ KINDS: tuple[type[Step], ...] = (
     Unroll,
     Vectorize,
 )
-Rewriting = Accumulate | Part | Privatize | Substitute
+Rewriting = Accumulate | Part | Privatize | ReorderStorage | Substitute
 """Steps that change the statements of a nest, beside the loops, by their method `rewritten`."""
 
 STEPS = frozenset(kind.name for kind in KINDS)
@@ -64,6 +66,7 @@ __all__ = [
     "Parallel",
     "Part",
     "Privatize",
+    "ReorderStorage",
     "Reverse",
     "Rewriting",
     "Shift",

@@ -1,15 +1,19 @@
-"""Arrays of which iterations have their own copies: what is left in them, refusals, and loops that get free by it."""
+"""Arrays of which iterations have their own copies, or whose dimensions have another order: what is left in them."""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
-from doc_nests import reused, solve
+from doc_nests import norms, reused, solve
 
 import poly
 from poly import f64
+from poly.autoschedule.rules.relayout import relaid
 from poly.errors import ScheduleError
 from poly.ir.tree import Micro, bands, walk
+from poly.model import Caches
 from poly.schedules.schedule import Schedule
 
 N = poly.sizes("N")
@@ -60,6 +64,23 @@ def in_part(A: f64[N, N], t: f64[N]):
 
 
 @poly.nest
+def orthogonal(A: f64[N + 2, N], R: f64[N, N], Q: f64[N + 2, N]):
+    for k in range(N):
+        nrm = 0.0
+        for i in range(N + 2):
+            nrm += A[i, k] * A[i, k]
+        R[k, k] = math.sqrt(nrm)
+        for i in range(N + 2):
+            Q[i, k] = A[i, k] / R[k, k]
+        for j in range(k + 1, N):
+            R[k, j] = 0.0
+            for i in range(N + 2):
+                R[k, j] += Q[i, k] * A[i, j]
+            for i in range(N + 2):
+                A[i, j] = A[i, j] - Q[i, k] * R[k, j]
+
+
+@poly.nest
 def looked_up(A: f64[N, N], t: f64[N], at: poly.i32[N]):
     for i in range(N):
         for j in range(N):
@@ -71,11 +92,12 @@ def computed(nest: poly.Nest, made: Schedule, size: int) -> None:
     rng, shapes = np.random.default_rng(7), [a.shape for a in nest.arguments]
     sizes = dict.fromkeys(nest.sizes, size)
     found = [rng.random([extent.evaluate(sizes) for extent in shape]) for shape in shapes]
+    found[0] += 9.0 * np.eye(*found[0].shape) if found[0].ndim == 2 else 0.0
     expected = [array.copy() for array in found]
     poly.compile(nest, schedule=made, target="c:portable", threads=2)(*found)
     nest.reference(*expected)
     for ours, theirs in zip(found, expected, strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+        np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -106,6 +128,27 @@ def test_loops_that_take_turns_at_an_array_get_threads_and_a_microkernel() -> No
     assert "privatize('row', 'r', 'q')" in repr(made)
     assert any(isinstance(node, Micro) for node in walk(made.tree))
     assert any(band.parallel for band in bands(made.tree))
+
+
+@pytest.mark.parametrize(("nest", "arrays"), [(norms, ("Q",)), (triangles, ("A",)), (orthogonal, ("A", "Q", "R"))])
+def test_dimensions_in_another_order(nest: poly.Nest, arrays: tuple[str, ...]) -> None:
+    made = poly.schedule(nest)
+    for array in arrays:
+        made = made.reorder_storage(array, 1, 0)
+    assert made.on(made.nest) == made == made.on(nest)
+    assert Schedule.from_json(nest, made.to_json()) == made
+    for size in (1, 7):
+        computed(nest, made, size)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_columns_are_contiguous_in_strips(threads: int) -> None:
+    known = orthogonal.with_sizes({"N": 24})
+    made = relaid(known, Caches(1024, 4096, 1 << 20), threads)
+    assert made is not None and "j // 2" in repr(made) and "k // 8" in repr(made)
+    assert any(band.parallel for band in bands(made.tree)) == (threads > 1)
+    assert made.on(known) == made
+    computed(known, made, 24)
 
 
 @pytest.mark.parametrize(
