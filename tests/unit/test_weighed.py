@@ -48,7 +48,7 @@ def hidden_behind_a_recurrence(a: f64[30000], b: f64[30000], c: f64[30000]):
 
 
 CHOSEN = {
-    short_rows: ("order", "y x"),
+    short_rows: ("order", "contiguous"),
     recurrences: ("recurrences", "side by side"),
     before_a_recurrence: ("bodies", "in sections"),
     hidden_behind_a_recurrence: ("order", "as written"),
