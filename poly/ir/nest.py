@@ -176,7 +176,8 @@ class Nest(Displayed):
           s[i, j] = A[i, j] + A[i, j + 1]       s is a temporary, which is best kept in a register:
           B[i, j] = s[i, j] * s[i, j]           its statements stay in one iteration
         """
-        around = {s.name: [id(band) for band in bands(self.tree) if s.name in statements(band)] for s in self.statements}
+        loops = [(id(band), statements(band)) for band in bands(self.tree)]
+        around = {s.name: [loop for loop, below in loops if s.name in below] for s in self.statements}
         return frozenset(a.name for a in self.arrays if a.kind == "local" and self._is_temporary(a.name, around))
 
     def _is_temporary(self, local: str, around: Mapping[str, list[int]]) -> bool:
