@@ -182,5 +182,6 @@ def cpus() -> tuple[dict[str, Any], ...]:
 
 
 def _apart(sizes: list[int], others: tuple[int, ...]) -> float:
-    """How far two CPUs' caches differ, level by level."""
-    return sum(abs(log(a / b)) for a, b in zip(sizes, others, strict=False)) + abs(len(sizes) - len(others))
+    """How far two CPUs' caches differ, level by level; one that a CPU lacks counts as one byte."""
+    both = zip(sizes, others, strict=False)
+    return sum(abs(log(max(a, 1) / max(b, 1))) for a, b in both) + abs(len(sizes) - len(others))

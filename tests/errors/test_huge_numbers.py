@@ -63,6 +63,7 @@ STEPS: dict[str, Callable[[poly.Schedule, int], poly.Schedule]] = {
     "unroll": lambda s, n: s.unroll(i=n),
     "items": lambda s, n: s.items(i=n),
     "pad": lambda s, n: s.pack("A", at="i", pad=n),
+    "reorder_storage": lambda s, n: s.reorder_storage("A", n - 1, 0),
     "buffers": lambda s, n: s.pack("A", at="i", buffers=n),
     "loops": lambda s, n: s.loops("abb", blocks={"b": n}),
     "baked": lambda s, n: s.loops(f"ab[,,,({n})]b"),

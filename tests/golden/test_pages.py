@@ -80,7 +80,7 @@ def test_each_step_has_a_section_with_loops_before_and_after_and_errors(project:
     assert sections.keys() == STEPS | {"loops"}
     assert re.findall(r"^\| \[`(\w+)`\]\(#(\w+)\) \|", text, re.MULTILINE) == [(name, name) for name in sections]
     for name, section in sections.items():
-        assert len(re.findall(r"^```text\n(?:for |#)", section, re.MULTILINE)) >= 2, name
+        assert len(re.findall(r"^```text\n(?:for |if |#)", section, re.MULTILINE)) >= 2, name
         assert "*Errors:*" in section and ("*Arguments:*" in section or "| argument |" in section), name
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import poly
+from codegen.numpy_types import numpy_type
 from poly import f32, f64, i32
 
 K, L, M, N, T = poly.sizes("K L M N T")
@@ -394,12 +395,12 @@ def arguments(nest: poly.Nest, sizes: dict[str, int]) -> list[Any]:
         if array.kind == "scalar":
             made.append(1.5)
         elif not array.dtype.is_float:
-            made.append(rng.integers(-9, 9, shape).astype(array.dtype.numpy_name))
+            made.append(rng.integers(-9, 9, shape).astype(numpy_type(array.dtype)))
         else:
             values = rng.random(shape) + 0.5
             if nest in (cholesky, lu):
                 values = values @ values.T + 10 * shape[0] * np.eye(shape[0])
-            made.append(values.astype(array.dtype.numpy_name))
+            made.append(values.astype(numpy_type(array.dtype)))
     return made
 
 

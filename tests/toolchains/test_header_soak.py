@@ -22,6 +22,7 @@ from random_nests import VALUE_OF_N, nests
 from shared_nests import matmul
 
 import poly
+from microkernels.dtypes import in_c
 from poly.embed import write_header
 from poly.ir.reference import reference as run_loops
 
@@ -81,11 +82,15 @@ class Functions:
         told: list[Any] = [sizes[size] for size in nest.sizes]
         for argument, value in zip(nest.arguments, given, strict=True):
             if isinstance(value, Placed):
-                told.append(self.ffi.cast(f"{argument.dtype.c_name} *", value.view.ctypes.data))
+                told.append(self.ffi.cast(f"{in_c(argument.dtype).c_name} *", value.view.ctypes.data))
                 told += [0 if dense else stride for stride in value.strides]
             else:
                 told.append(value)
         assert getattr(self.lib, name)(*told, threads) == 0
+
+
+RELATIVE = {"float32": 1e-4, "float16": 2e-3, "bfloat16": 1e-2}
+"""The errors allowed: of sums, or of one rounding of a half."""
 
 
 def check(functions: Functions, nest: poly.Nest, sizes: dict[str, int], threads: int, seed: int) -> None:
@@ -99,8 +104,9 @@ def check(functions: Functions, nest: poly.Nest, sizes: dict[str, int], threads:
     assert before == [value.gaps() for value in ours if isinstance(value, Placed)], "a gap was written to"
     for our, their in zip(ours, expected, strict=True):
         if isinstance(our, Placed):
-            relative = 1e-4 if their.dtype == np.float32 else 1e-9
-            np.testing.assert_allclose(our.view, their, relative, atol=relative * float(np.abs(their).max(initial=0)))
+            relative = RELATIVE.get(their.dtype.name, 1e-9)
+            got, want = our.view.astype(np.float64), their.astype(np.float64)
+            np.testing.assert_allclose(got, want, relative, atol=relative * float(np.abs(want).max(initial=0)))
 
 
 def reference(nest: poly.Nest, given: list[Any]) -> None:

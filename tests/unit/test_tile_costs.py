@@ -50,9 +50,12 @@ def places(cost: float) -> Callable[[TileCosts], TileCosts]:
     return lambda costs: replace(costs, places=tuple(replace(one, cost=cost) for one in costs.places))
 
 
-def lines(operand: str, cost: float) -> Callable[[TileCosts], TileCosts]:
+def lines(operand: str, cost: float, *levels: str) -> Callable[[TileCosts], TileCosts]:
+    def changes(one: LineCost) -> bool:
+        return one.operand == operand and (not levels or one.level in levels)
+
     def change(costs: TileCosts) -> TileCosts:
-        changed = (replace(one, cost=cost if one.operand == operand else one.cost) for one in costs.lines)
+        changed = (replace(one, cost=cost if changes(one) else one.cost) for one in costs.lines)
         return replace(costs, lines=tuple(changed))
 
     return change
@@ -126,7 +129,7 @@ def test_what_is_slow_from_far_is_read_seldom() -> None:
     nest = product(2048, 2048, 2048)
 
     def read(cost: float) -> float:
-        changed = target(AVX512, lambda costs: lines("right panels", cost)(lines("right apart", cost)(costs)))
+        changed = target(AVX2, lambda costs: lines("right panels", cost, "L3")(lines("right apart", cost, "L3")(costs)))
         part = tilings(nest, changed).model.predict(choice(nest, changed)).part("L3")
         assert part is not None
         return part.bytes

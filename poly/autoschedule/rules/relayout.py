@@ -36,7 +36,7 @@ from poly.schedules.steps.formulas import Formula
 
 def relaid(nest: Nest, caches: Caches, threads: int = 1) -> Schedule | None:
     """The schedule with such strips; None if there are none, or for unknown sizes."""
-    if nest.sizes or not any(len(array.shape) > 1 for array in nest.arrays):
+    if nest.sizes or any(s.domain.is_empty() for s in nest.statements):
         return None
     made = schedule(nest)
     for outer in parts(made.tree):
