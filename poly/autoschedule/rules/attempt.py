@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from dataclasses import replace
+from typing import TypeVar
 
+from codegen.names import another
 from poly.analysis.legality import illegal_mark, violations
 from poly.errors import CostWarning, ScheduleError
 from poly.ir.budget import QUESTION, TooCostly, limited
+from poly.ir.nest import Nest
 from poly.ir.work_groups import misfit
 from poly.lowering.mapping.legality import conflict
 from poly.schedules.makeable import check_makeable
 from poly.schedules.schedule import Schedule
-from poly.schedules.steps import Rewriting, Step
+from poly.schedules.steps import Privatize, ReorderStorage, Rewriting, Step
 
 
 def attempt(schedule: Schedule, steps: Iterable[Step]) -> Schedule | None:
@@ -49,3 +53,13 @@ def applied(schedule: Schedule, steps: Iterable[Step]) -> Schedule:
     for step in added:
         nest, tree = step.rewritten(nest, tree) if isinstance(step, Rewriting) else (nest, step.apply(nest, tree))
     return Schedule(nest, (*schedule.steps, *added), tree)
+
+
+Copying = TypeVar("Copying", Privatize, ReorderStorage)
+
+
+def with_free_name(nest: Nest, step: Copying) -> Copying:
+    """The step whose local has its usual name, or that with a number if it is taken."""
+    names = (*nest.open_or_fixed, *(a.name for a in nest.arrays), *(s.name for s in nest.statements))
+    into = another(step.local, frozenset(names))
+    return step if into == step.local else replace(step, into=into)

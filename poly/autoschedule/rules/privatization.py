@@ -14,10 +14,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from itertools import takewhile
 
-from codegen.names import another
 from poly.analysis.dependences import Dependence, dependences
 from poly.analysis.legality import carried
-from poly.autoschedule.rules.attempt import attempt
+from poly.autoschedule.rules.attempt import attempt, with_free_name
 from poly.autoschedule.rules.shapes import parts
 from poly.ir.budget import QUESTION, TooCostly, limited
 from poly.ir.nest import Nest
@@ -36,10 +35,7 @@ def privatized(nest: Nest) -> Schedule | None:
     with suppress(TooCostly), limited(QUESTION):
         for part in parts(made.tree):
             for array, loops in _copied(nest, made.tree, part, rewritten).items():
-                taken = {*nest.open_or_fixed, *(a.name for a in made.nest.arrays), *(s.name for s in nest.statements)}
-                usual = Privatize(array, loops)
-                into = another(usual.local, frozenset(taken))
-                made = attempt(made, [usual if into == usual.local else Privatize(array, loops, into)]) or made
+                made = attempt(made, [with_free_name(made.nest, Privatize(array, loops))]) or made
         return made if made.steps else None
     return None
 

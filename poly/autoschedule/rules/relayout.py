@@ -13,16 +13,11 @@ behind a block of steps are a loop of their own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from math import prod
-
-from codegen.names import another
 from codegen.names import fresh as fresh_name
-from poly.autoschedule.rules.attempt import applied, attempt
+from poly.autoschedule.rules.attempt import applied, attempt, with_free_name
 from poly.autoschedule.rules.pivots import counting
 from poly.autoschedule.rules.shapes import innermost, parts
-from poly.autoschedule.rules.strips import moved
-from poly.ir.edits import fresh
+from poly.autoschedule.rules.strips import added_bytes, enclosed, moved, power
 from poly.ir.instances import box_extents
 from poly.ir.nest import Nest
 from poly.ir.paths import paths
@@ -30,7 +25,7 @@ from poly.ir.strides import accesses, moved_iterator
 from poly.ir.tree import Band, Sequence, statements
 from poly.model import Caches
 from poly.schedules.schedule import Schedule, schedule
-from poly.schedules.steps import Distribute, Enclose, Fuse, Parallel, Part, ReorderStorage
+from poly.schedules.steps import Distribute, Fuse, Parallel, Part, ReorderStorage
 from poly.schedules.steps.formulas import Formula
 
 
@@ -55,22 +50,21 @@ def _cut(made: Schedule, outer: Band, inner: Band, caches: Caches, threads: int)
     turned = _turned(made, inner) if steps is not None and strips is not None else {}
     if steps is None or strips is None or not turned:
         return None
-    column, source = _bytes(nest, strips, steps), _bytes(nest, {name: steps[name] for name in inside}, strips)
+    column, source = added_bytes(nest, strips, steps), added_bytes(nest, {name: steps[name] for name in inside}, strips)
     whole = max(box_extents(nest.statement(name).domain)[0] for name in inside)
-    size, depth = _power(caches.l1 // max(column, 1) - 1), _power(caches.l2 // 2 // max(source, 1))
+    size, depth = power(caches.l1 // max(column, 1) - 1), power(caches.l2 // 2 // max(source, 1))
     if size < 2 or column * whole <= caches.l1:
         return None
     counts = next(counting(nest, {name: (one,) for name, one in (steps | strips).items()}), None)
     if counts is None:
         return None
-    taken = frozenset((*nest.open_or_fixed, *(a.name for a in nest.arrays), *(s.name for s in nest.statements)))
-    kept = [_kept(array, order, taken) for array, order in turned.items()]
+    kept = [with_free_name(nest, ReorderStorage(array, order)) for array, order in turned.items()]
     if not size < depth < whole:
-        return attempt(made, [*kept, _enclosed(made, inner, counts, size)])
+        return attempt(made, [*kept, enclosed(made, inner, counts, size)])
     apart = [_behind(made, name, steps[name], strips[name], depth) for name in inside] if threads > 1 else []
     far = {part.statement: part.near for part in apart}
     every = ({**of, **{far[name]: of[name] for name in far}} for of in (counts, steps))
-    cut = [_enclosed(made, loop, of, n) for loop, of, n in zip((inner, outer), every, (size, depth), strict=True)]
+    cut = [enclosed(made, loop, of, n) for loop, of, n in zip((inner, outer), every, (size, depth), strict=True)]
     if not apart:
         return attempt(made, [*kept, *cut])
     beside = _beside(applied(made, [*kept, *apart]), inner, tuple(far.values()))
@@ -95,35 +89,6 @@ def _shared(made: Schedule, far: str) -> Schedule | None:
     block, strip, *_ = (part for part in paths(made.tree)[far] if isinstance(part, Band))
     copies = [part for part in parts(made.tree) if isinstance(part, Band) and part.name != block.name]
     return attempt(made, [Parallel(band.name) for band in (*copies, strip)])
-
-
-def _kept(array: str, order: tuple[int, ...], taken: frozenset[str]) -> ReorderStorage:
-    usual = ReorderStorage(array, order)
-    into = another(usual.local, taken)
-    return usual if into == usual.local else ReorderStorage(array, order, into)
-
-
-def _enclosed(made: Schedule, loop: Band, counts: Mapping[str, str], size: int) -> Enclose:
-    values = tuple((name, Formula(f"{iterator} // {size}")) for name, iterator in counts.items())
-    return Enclose(fresh(made.tree, f"{loop.name}_tile"), values)
-
-
-def _power(most: int) -> int:
-    """The greatest power of two up to a number; 0 if there is none."""
-    return 1 << (most.bit_length() - 1) if most > 0 else 0
-
-
-def _bytes(nest: Nest, along: Mapping[str, str], beside: Mapping[str, str]) -> int:
-    """The bytes that one iteration of a loop adds to what the statements inside access, where another doesn't move."""
-    found = {}
-    for name, iterator in along.items():
-        statement = nest.statement(name)
-        extents = dict(zip(statement.iterators, box_extents(statement.domain), strict=True))
-        for access in accesses(statement):
-            names = {one for index in access.indices for one in index.names}
-            if iterator in names and beside.get(name) not in names:
-                found[access] = nest.array(access.array).dtype.size * prod(extents[one] for one in names - {iterator})
-    return sum(found.values())
 
 
 def _turned(made: Schedule, inner: Band) -> dict[str, tuple[int, ...]]:

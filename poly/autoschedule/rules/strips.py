@@ -56,10 +56,15 @@ def _cut(made: Schedule, outer: Band, inner: Band, cache: int) -> Schedule | Non
         return None
     size = _size(nest, steps, strips, cache)
     counts = next(counting(nest, {name: (one,) for name, one in (steps | strips).items()}), None) if size else None
-    if counts is None:
+    if size is None or counts is None:
         return None
+    return attempt(made, [enclosed(made, inner, counts, size)])
+
+
+def enclosed(made: Schedule, loop: Band, counts: Mapping[str, str], size: int) -> Enclose:
+    """The loop over blocks of `size` of what each statement's iterator counts, named after the loop that it cuts."""
     values = tuple((name, Formula(f"{iterator} // {size}")) for name, iterator in counts.items())
-    return attempt(made, [Enclose(fresh(made.tree, f"{inner.name}_tile"), values)])
+    return Enclose(fresh(made.tree, f"{loop.name}_tile"), values)
 
 
 def moved(made: Schedule, loop: Band, names: Iterable[str]) -> dict[str, str] | None:
@@ -69,19 +74,27 @@ def moved(made: Schedule, loop: Band, names: Iterable[str]) -> dict[str, str] | 
     return None if None in moved.values() else {name: one for name, one in moved.items() if one is not None}
 
 
-def _size(nest: Nest, steps: Mapping[str, str], strips: Mapping[str, str], cache: int) -> int | None:
-    """The iterations of a strip, a power of two; None if all of them fit in the cache, or too few."""
-    whole, bytes = 0, dict[Load, int]()
-    for name, along in strips.items():
+def added_bytes(nest: Nest, along: Mapping[str, str], beside: Mapping[str, str]) -> int:
+    """The bytes that one iteration of a loop adds to what the statements inside access, where another doesn't move."""
+    found = dict[Load, int]()
+    for name, iterator in along.items():
         statement = nest.statement(name)
         extents = dict(zip(statement.iterators, box_extents(statement.domain), strict=True))
-        whole = max(whole, extents[along])
         for access in accesses(statement):
             names = {one for index in access.indices for one in index.names}
-            if along in names and steps[name] not in names:
-                bytes[access] = nest.array(access.array).dtype.size * prod(extents[one] for one in names - {along})
-    column = sum(bytes.values())
-    if column * whole <= cache:
-        return None
-    size = 1 << ((cache // 2 // column).bit_length() - 1) if column <= cache // 2 else 0
+            if iterator in names and beside.get(name) not in names:
+                found[access] = nest.array(access.array).dtype.size * prod(extents[one] for one in names - {iterator})
+    return sum(found.values())
+
+
+def power(most: int) -> int:
+    """The greatest power of two up to a number; 0 if there is none."""
+    return 1 << (most.bit_length() - 1) if most > 0 else 0
+
+
+def _size(nest: Nest, steps: Mapping[str, str], strips: Mapping[str, str], cache: int) -> int | None:
+    """The iterations of a strip, a power of two; None if all of them fit in the cache, or too few."""
+    column, found = added_bytes(nest, strips, steps), (nest.statement(name) for name in strips)
+    whole = max(box_extents(one.domain)[one.iterators.index(strips[one.name])] for one in found)
+    size = power(cache // 2 // column) if column * whole > cache else 0
     return size if size >= LEAST else None
