@@ -118,11 +118,8 @@ class Inliner:
         if has_effect(node):
             return None
         used = set(names_in([node]))
-        return (
-            self._made(node, values)
-            if not (used - own.keys()) & self.hidden and used & own.keys() <= values.keys()
-            else None
-        )
+        known = used & own.keys() <= values.keys() and not (used - own.keys()) & self.hidden
+        return self._made(node, values) if known else None
 
     def _cast(self, declared: c_ast.Node, value: c_ast.Node) -> c_ast.Node | None:
         """A value in the type of a scalar parameter or result; None if poly has no such type."""
