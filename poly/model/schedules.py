@@ -21,7 +21,7 @@ from poly.ir.tree import Band, Copy, Micro, Node, children, statements, walk
 from poly.lowering.calls import untaken
 from poly.model.core import Target
 from poly.model.cost import Cost
-from poly.model.footprint import ArrayAccesses, Dimension, Footprint
+from poly.model.footprint import ArrayAccesses, Counts, Dimension, Footprint
 from poly.model.leaf import PlainStatement, leaf, sides, waiting
 from poly.model.parts import CopiedOperand, LoopPart, ScheduleParts, Side
 from poly.model.price import price
@@ -32,12 +32,20 @@ from poly.schedules.schedule import Schedule
 
 @dataclass(frozen=True)
 class Accessed:
-    """An operand by its number, with a statement that accesses it, and the copy that serves it (0 for none)."""
+    """An operand by its number, with a statement that accesses it, and the copy that serves it (0 for none).
+
+    `panels` tells whether that copy is one of panels for a microkernel.
+    """
 
     number: int
     operand: ArrayAccesses
     view: View
     copy: int
+    panels: bool
+
+    def touched(self, counts: Counts) -> Footprint:
+        """The footprint for these counts of the loops."""
+        return self.operand.copied(counts) if self.panels else self.operand.touched(counts)
 
 
 @dataclass(frozen=True)
@@ -53,7 +61,7 @@ class TreePart:
     def touched(self, depth: int, sizes: Sizes) -> dict[int, Footprint]:
         """The footprint of each operand while the outer `depth` loops are fixed."""
         counts = {id(one): one.counts(one.widths(depth, sizes)) for one in self.views}
-        return {one.number: one.operand.touched(counts[id(one.view)]) for one in self.accessed}
+        return {one.number: one.touched(counts[id(one.view)]) for one in self.accessed}
 
 
 class ScheduleModel:
@@ -71,6 +79,7 @@ class ScheduleModel:
         bands = {name: tuple(band for band in path if isinstance(band, Band)) for name, path in found.items()}
         views = {name: view(nest.statement(name), own, knobs) for name, own in bands.items()}
         micros = {node.statement: node for node in walk(made.tree) if isinstance(node, Micro)}
+        self._summed = frozenset(micros)
         self._packs = [node for node in walk(made.tree) if isinstance(node, Copy)]
         served = {name: self._served(nest.statement(name), sides(made, micros.get(name))) for name in views}
         self._numbers: dict[tuple[object, ...], int] = {}
@@ -139,11 +148,12 @@ class ScheduleModel:
             for reference in self._references[name].values():
                 known = found.get(reference.key)
                 found[reference.key] = (known[0].joined(reference), known[1]) if known else (reference, views[name])
-        accessed = tuple(
-            Accessed(self._number(reference), _operand(self._made.nest, reference), one, reference.copy)
-            for reference, one in found.values()
-        )
+        accessed = tuple(self._accessed(reference, one) for reference, one in found.values())
         return TreePart(node, depth, tuple(views[name] for name in names), accessed, below)
+
+    def _accessed(self, reference: Reference, one: View) -> Accessed:
+        panels = reference.copy > 0 and self._is_summed(one)
+        return Accessed(self._number(reference), _operand(self._made.nest, reference), one, reference.copy, panels)
 
     def _number(self, reference: Reference) -> int:
         return self._numbers.setdefault(reference.key, len(self._numbers))
@@ -212,7 +222,7 @@ class ScheduleModel:
 
     def _is_summed(self, one: View) -> bool:
         """Whether a microkernel computes a statement."""
-        return any(leaf.micro is not None for leaf in self._leaves if leaf.view is one)
+        return one.statement.name in self._summed
 
 
 def _regions(part: TreePart) -> Iterator[TreePart]:

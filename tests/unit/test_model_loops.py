@@ -283,3 +283,17 @@ def test_many_rows_that_are_not_all_as_far_apart_need_a_pointer_each() -> None:
 
     assert time(28, True) > 1.1 * time(28, False)
     assert time(6, True) == time(6, False)
+
+
+def test_panels_hold_the_elements_of_overlapping_windows_once_for_each() -> None:
+    @poly.nest
+    def windows(x: f32[67], w: f32[6, 4], y: f32[6, 64]) -> None:
+        for k in range(6):
+            for q in range(64):
+                for s in range(4):
+                    y[k, q] += x[q + s] * w[k, s]
+
+    packed = poly.schedule(windows).pack("x").microkernel("gemm_avx512_6x64")
+    form = ScheduleModel(packed, {}, Target.nominal(AVX512, LARGE, 1)).form({})
+    (copy,) = form.copied
+    assert form.whole.touched[copy].elements == 4 * 64
