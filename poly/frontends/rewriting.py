@@ -34,6 +34,15 @@ def replaced(whole: AstT, old: ast.expr, new: ast.expr) -> AstT:
     return found
 
 
+def replaced_everywhere(whole: AstT, old: ast.expr, new: ast.expr) -> AstT:
+    """The tree with every expression in it replaced that reads like another one."""
+    text = ast.unparse(old)
+    for node in [*ast.walk(whole)]:
+        if isinstance(node, ast.expr) and ast.unparse(node) == text:
+            whole = replaced(whole, node, new)
+    return whole
+
+
 def substituted(tree: AstT, values: Mapping[str, ast.expr]) -> AstT:
     """The tree with copies of expressions in place of names; a name that is assigned gets another name."""
 

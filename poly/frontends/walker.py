@@ -20,8 +20,9 @@ from poly.frontends.conditions import condition, parted
 from poly.frontends.expressions import expression, is_data, truth
 from poly.frontends.ranges import loop_of, values
 from poly.frontends.reductions import as_reduction, guarded_update
+from poly.frontends.rewriting import moved, replaced_everywhere
 from poly.frontends.scope import Scope
-from poly.frontends.selecting import tested_last
+from poly.frontends.selecting import overwritten, tested_last
 from poly.frontends.source import Source
 from poly.frontends.targets import Targets
 from poly.ir.instances import coordinate
@@ -158,6 +159,10 @@ class Walker:
         if parts is not None:
             tests = ((where, ast.copy_location(ast.If(test, node.body, node.orelse), node)) for where, test in parts)
             return self._apart(*(partial(self._if_data, test, where) for where, test in tests))
+        body = tested_last(node.test, node.body)
+        changed = overwritten(node.test, [*body, *node.orelse])
+        if changed:
+            return self._if_kept(node, changed, domain)
         test = truth(node.test, self._scope)
         around = self._guards
         frame = Guard(test, len(self._scope.loops))
@@ -167,9 +172,19 @@ class Walker:
             self._guards = (*around, replace(frame, test=Logic("not", (test,))))
             return self._block(node.orelse, domain)
 
-        nodes = self._either(lambda: self._block(tested_last(node.test, node.body), domain), otherwise)
+        nodes = self._either(lambda: self._block(body, domain), otherwise)
         self._guards = around
         return nodes
+
+    def _if_kept(self, node: ast.If, changed: list[ast.expr], domain: isl.Set) -> list[Node]:
+        """The same of an `if` that changes what it tests: scalars keep these values."""
+        nodes, test, targets = list[Node](), node.test, self._targets
+        for value in changed:
+            kept = moved(ast.Name(targets.unused("tested", self._scope)), value)
+            assign = moved(ast.Assign([ast.Name(kept.id, ast.Store())], value), value)
+            nodes += self._statement(assign, domain)
+            test = replaced_everywhere(test, value, kept)
+        return [*nodes, *self._if_data(ast.copy_location(ast.If(test, node.body, node.orelse), node), domain)]
 
     def _by_case(self, target: ast.expr, value: ast.expr, domain: isl.Set, assign: Assign) -> list[Node]:
         """The statements of an assignment, one for each case.

@@ -330,10 +330,10 @@ CASES = {
         "The first value takes max, the end takes min; put anything else in an `if` inside the loop.",
     ),
     "condition that changes": (
-        "for i in range(N):\n    if x[i] > 0:\n        x[i] = 0.0\n        A[i, 0] = x[i]",
+        "for i in range(N):\n    if x[i] > 0:\n        for j in range(N):\n            x[j] = 0.0",
         "5: `x` decides whether this runs, and has changed since it was tested",
-        "A[i, 0] = x[i]",
-        "^^^^^^^^^^^^^^",
+        "x[j] = 0.0",
+        "^^^^^^^^^^",
         "Keep the tested value in a scalar before the `if`: `t = ...`.",
     ),
     "no comparison": (

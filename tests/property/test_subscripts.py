@@ -117,6 +117,22 @@ def test_each_case_of_a_statement_tests_what_no_other_case_has_written() -> None
     np.testing.assert_array_equal(arrays[1], expected[1])
 
 
+def test_a_condition_is_kept_if_what_it_guards_changes_what_it_reads() -> None:
+    swap = ["t = x[{0}]", "x[{0}] = x[{0} + 1]", "x[{0} + 1] = t"]
+    made = nest(
+        [
+            *("for i in range(N - 1):", "    if x[i] > x[i + 1] or x[i] < -1.0:"),
+            *(" " * 8 + line.format("i") for line in swap),
+            *("    elif x[i] > 0.5:", "        x[i] = 0.5", "for k in range(N - 1):", "    if x[k] < x[k + 1]:"),
+            *(" " * 8 + line.format("k") for line in swap),
+        ]
+    )
+    arrays, expected = data(5), data(5)
+    poly.compile(made)(*arrays)
+    reference(made, tuple(expected))
+    np.testing.assert_array_equal(arrays[0], expected[0])
+
+
 @pytest.mark.parametrize("line", ["x[i] = x[i] - 2.0", "x[N - 1 - j] = 1.0", "x[i] -= x[(i + j) % N]"])
 def test_loops_below_a_test_do_not_change_what_it_reads(line: str) -> None:
     """The test would be made again in each iteration, after the first one has changed it."""
