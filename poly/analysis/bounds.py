@@ -10,7 +10,7 @@ from random import Random
 import islpy as isl
 
 from codegen.expr import Load
-from codegen.integer import Affine
+from codegen.integer import Affine, lookups
 from codegen.promotion import LARGEST_INDEX
 from microkernels.errors import shown
 from poly.errors import SpecError
@@ -160,7 +160,7 @@ def _error(nest: Nest, statement: Statement, access: Load, values: Mapping[str, 
     axis, index, extent = next(
         (axis, i.evaluate(values), e.evaluate(values))
         for axis, (i, e) in enumerate(zip(access.indices, array.shape, strict=True))
-        if not 0 <= i.evaluate(values) < e.evaluate(values)
+        if not lookups(i) and not 0 <= i.evaluate(values) < e.evaluate(values)
     )
     verb = "writes" if access == statement.target else "reads"
     iteration = ", ".join(f"{name} = {values[name]}" for name in statement.iterators)
