@@ -1,4 +1,4 @@
-"""Headers of random nests and of one of each kind, at odd sizes, by compilers, standards, levels, checkers and ways to run threads.
+"""Headers of random nests and of each kind of nest, at odd sizes, by compilers, standards, levels, checkers, threads.
 
 Each pair of choices meets in one of the headers that are tried. `POLY_MATRIX=full` tries every combination.
 """
