@@ -1,4 +1,4 @@
-"""Apply steps only if they are legal."""
+"""Apply steps only if they are legal, and ask whether a schedule's loops are found."""
 
 from __future__ import annotations
 
@@ -52,6 +52,14 @@ def has_loops(made: Schedule, isa: ISA) -> bool:
 def _is_legal(made: Schedule) -> bool:
     checks = (violations, illegal_mark, conflict)
     return not misfit(made.tree) and not any(check(made.nest, made.tree) for check in checks)
+
+
+def has_loops(made: Schedule, isa: ISA) -> bool:
+    """Whether isl finds the loops: the bounds of many tiles in terms of an open size may take too much work."""
+    with suppress(ScheduleError), limited(CALL, apart=True):
+        lower(made.nest, made.tree, isa)
+        return True
+    return False
 
 
 def applied(schedule: Schedule, steps: Iterable[Step]) -> Schedule:

@@ -43,7 +43,7 @@ from poly.ir.budget import TooCostly, limited
 from poly.ir.edits import fresh
 from poly.ir.instances import coordinates
 from poly.ir.nest import Array, Nest, Statement
-from poly.ir.paths import paths
+from poly.ir.paths import loops_around, paths
 from poly.ir.strides import is_contiguous_along
 from poly.ir.tree import Band, Micro, Node, Sequence, statements, walk
 from poly.model.core import Target
@@ -397,7 +397,7 @@ def _forward(made: Schedule, name: str) -> Schedule | None:
     """The schedule in which no loop around a statement goes down one of its iterators; None if that is illegal."""
     statement = made.nest.statement(name)
     values = coordinates(statement.domain, statement.iterators).values()
-    around = (band for band in paths(made.tree)[name] if isinstance(band, Band))
+    around = loops_around(made.tree, name)
     down = [b.name for b in around if any(b.function(name).neg().plain_is_equal(value) for value in values)]
     return attempt(made, map(Reverse, down)) if down else made
 
@@ -408,7 +408,7 @@ def _without_squares(made: Schedule, name: str, square: str) -> Schedule | None:
     parted = _parted(made, name, square, diagonal)
     if parted is None:
         return None
-    around = (band for band in paths(parted.tree)[name] if isinstance(band, Band))
+    around = loops_around(parted.tree, name)
     shared = next((band.name for band in around if set(statements(band)) == {name, diagonal}), None)
     return attempt(parted, [Distribute(shared, last=diagonal)]) if shared else None
 
@@ -461,4 +461,4 @@ def _roles(made: Schedule, found: Contraction) -> tuple[str, str, str]:
 
 def _loops(made: Schedule, name: str) -> list[str]:
     """The names of the loops around a statement, outermost first."""
-    return [band.name for band in paths(made.tree)[name] if isinstance(band, Band)]
+    return [band.name for band in loops_around(made.tree, name)]

@@ -20,9 +20,9 @@ from poly.autoschedule.rules.shapes import innermost, parts
 from poly.autoschedule.rules.strips import added_bytes, enclosed, moved, power
 from poly.ir.instances import box_extents
 from poly.ir.nest import Nest
-from poly.ir.paths import paths
+from poly.ir.paths import loops_around, paths
 from poly.ir.strides import accesses, moved_iterator
-from poly.ir.tree import Band, Sequence, statements
+from poly.ir.tree import Band, Sequence, only_loops, statements
 from poly.model import Caches
 from poly.schedules.schedule import Schedule, schedule
 from poly.schedules.steps import Distribute, Fuse, Parallel, Part, ReorderStorage
@@ -36,7 +36,7 @@ def relaid(nest: Nest, caches: Caches, threads: int = 1) -> Schedule | None:
     made = schedule(nest)
     for outer in parts(made.tree):
         if isinstance(outer, Band) and isinstance(outer.body, Sequence):
-            for inner in (part for part in parts(outer.body) if isinstance(part, Band)):
+            for inner in only_loops(parts(outer.body)):
                 found = _cut(made, outer, inner, caches, threads)
                 if found is not None:
                     return found
@@ -80,13 +80,13 @@ def _behind(made: Schedule, name: str, step: str, along: str, depth: int) -> Par
 def _beside(made: Schedule, loop: Band, far: tuple[str, ...]) -> Schedule:
     """The schedule with these statements of a loop in one of their own, right behind it."""
     parted = applied(made, [Distribute(loop.name, last=name) for name in reversed(far)])
-    around = [part.name for part in paths(parted.tree)[far[0]] if isinstance(part, Band)]
+    around = [part.name for part in loops_around(parted.tree, far[0])]
     return applied(parted, [Fuse(far[0], name, around[1]) for name in far[1:]])
 
 
 def _shared(made: Schedule, far: str) -> Schedule | None:
     """The schedule whose threads share the strips with a statement behind a block, and the copies."""
-    block, strip, *_ = (part for part in paths(made.tree)[far] if isinstance(part, Band))
+    block, strip, *_ = loops_around(made.tree, far)
     copies = [part for part in parts(made.tree) if isinstance(part, Band) and part.name != block.name]
     return attempt(made, [Parallel(band.name) for band in (*copies, strip)])
 

@@ -30,7 +30,7 @@ from poly.autoschedule.rules.shapes import parts
 from poly.autoschedule.rules.triangles import slanted_sum
 from poly.ir.nest import Array, Nest, Statement
 from poly.ir.strides import accesses
-from poly.ir.tree import Band, Node, bands, statements
+from poly.ir.tree import Band, Node, bands, only_loops, statements
 from poly.model import Choice
 from poly.model.core import FULL, Target
 from poly.schedules.matching import zeroing
@@ -138,7 +138,7 @@ def _runs(nodes: Sequence[Node]) -> Iterator[tuple[Band, ...]]:
     """Consecutive loops, the longest runs first."""
     for length in range(len(nodes), 1, -1):
         for first in range(len(nodes) - length + 1):
-            run = [node for node in nodes[first : first + length] if isinstance(node, Band)]
+            run = only_loops(nodes[first : first + length])
             if len(run) == length:
                 yield tuple(run)
 
