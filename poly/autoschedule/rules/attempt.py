@@ -41,14 +41,6 @@ def attempt(schedule: Schedule, steps: Iterable[Step]) -> Schedule | None:
         return None
 
 
-def has_loops(made: Schedule, isa: ISA) -> bool:
-    """Whether isl finds the loops: the bounds of many tiles in terms of an open size may take too much work."""
-    with suppress(ScheduleError), limited(CALL, apart=True):
-        lower(made.nest, made.tree, isa)
-        return True
-    return False
-
-
 def _is_legal(made: Schedule) -> bool:
     checks = (violations, illegal_mark, conflict)
     return not misfit(made.tree) and not any(check(made.nest, made.tree) for check in checks)

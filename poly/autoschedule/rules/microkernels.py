@@ -68,12 +68,12 @@ def contracted(nest: Nest, target: Target, choices: Mapping[str, Choice] | None 
         return _steps(base.nest, statement, loops, target, known.get(statement.name))
 
     made = _contracted(base, target, steps)
-    if base.nest.sizes and (slanted := _beyond_boxes(made)) and not has_loops(made, target.isa):
+    if base.nest.sizes and (slanted := beyond_boxes(made)) and not has_loops(made, target.isa):
         made = _contracted(base, target, lambda one, loops: None if one.name in slanted else steps(one, loops))
     return made if made.steps != base.steps else schedule(nest)
 
 
-def _beyond_boxes(made: Schedule) -> set[str]:
+def beyond_boxes(made: Schedule) -> set[str]:
     """The statements in microkernels whose domain is no box."""
     kernels = {node.statement for node in walk(made.tree) if isinstance(node, Micro)}
     return {name for name in kernels if roles(made.nest, made.nest.statement(name)) is None}
