@@ -243,7 +243,7 @@ def _orders(nest: Nest, target: Target) -> tuple[Form, ...]:
 def _with_columns(nest: Nest, target: Target) -> tuple[Form, ...]:
     """The form with strips of contiguous columns."""
     with suppress(TooCostly), limited(AFFORDABLE, reserve=RESERVE):
-        made = None if isinstance(target.isa, DeviceISA) else relaid(nest, target.caches, target.threads)
+        made = None if isinstance(target.isa, DeviceISA) else relaid(nest, target)
         if made is not None:
             form = Form.fixed((("strips", "of contiguous columns"),), made)
             return (in_lanes(lines(form) or form),)
