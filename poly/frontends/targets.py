@@ -8,7 +8,6 @@ from typing import Any
 
 from codegen.expr import Expr, Load, loads
 from codegen.integer import Affine, lookups
-from codegen.names import fresh
 from microkernels.dtypes import DType
 from poly.errors import SpecError
 from poly.frontends import names
@@ -114,12 +113,6 @@ class Targets:
                     read = read_names(value) if own == name else ()
                     found |= {scope.arguments[one].dtype for one in read if one in scope.arguments}
         return found
-
-    def unused(self, name: str, scope: Scope) -> str:
-        """The name, with a number if the function has it already."""
-        used = {node.id for node in ast.walk(self._definition) if isinstance(node, ast.Name)}
-        own = (array.name for array in self.locals.arrays)
-        return fresh(name, frozenset((*used, *self.locals.sizes, *scope.arguments, *scope.locals, *own)))
 
     def type_of(self, load: Load, scope: Scope) -> DType:
         """The type of an element."""

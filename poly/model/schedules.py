@@ -17,7 +17,7 @@ from poly.ir.layout import strides
 from poly.ir.nest import Nest, Statement
 from poly.ir.paths import paths
 from poly.ir.strides import accesses
-from poly.ir.tree import Band, Copy, Micro, Node, children, statements, walk
+from poly.ir.tree import Band, Copy, Micro, Node, children, only_loops, statements, walk
 from poly.lowering.calls import untaken
 from poly.model.core import Target
 from poly.model.cost import Cost
@@ -79,7 +79,7 @@ class ScheduleModel:
         self._waiting = cache(partial(waiting, made))
         nest = made.nest
         found = {name: path for name, path in paths(made.tree).items() if not untaken(nest, made.tree, name).is_empty()}
-        bands = {name: tuple(band for band in path if isinstance(band, Band)) for name, path in found.items()}
+        bands = {name: only_loops(path) for name, path in found.items()}
         views = {name: view(nest.statement(name), own, knobs) for name, own in bands.items()}
         micros = {node.statement: node for node in walk(made.tree) if isinstance(node, Micro)}
         self._packs = [node for node in walk(made.tree) if isinstance(node, Copy)]
