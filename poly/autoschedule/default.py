@@ -24,6 +24,8 @@ from functools import lru_cache, partial
 from typing import NamedTuple
 
 from microkernels.opencl_isa import DeviceISA, is_gpu
+from poly.analysis.roles import roles
+from poly.autoschedule.rules.attempt import has_loops
 from poly.autoschedule.rules.blocked_sums import blocked_sums
 from poly.autoschedule.rules.blocks import lines
 from poly.autoschedule.rules.factorisations import usual_factorisation
@@ -149,9 +151,17 @@ def has_outer_product(made: Schedule) -> bool:
 def _in_row_blocks(nest: Nest, target: Target) -> Schedule | None:
     """The schedule in common blocks of rows; None if there is none, or it takes too much work to find."""
     with suppress(TooCostly), limited(AFFORDABLE, reserve=RESERVE):
-        made = row_blocked(nest, target)
-        return made and with_other_loops(made, target)
+        blocked = row_blocked(nest, target)
+        made = blocked and with_other_loops(blocked, target)
+        if made is None or not (nest.sizes and _is_slanted(made)) or has_loops(made, target.isa):
+            return made
     return None
+
+
+def _is_slanted(made: Schedule) -> bool:
+    """Whether a microkernel computes in a domain that is no box."""
+    kernels = (made.nest.statement(node.statement) for node in walk(made.tree) if isinstance(node, Micro))
+    return any(roles(made.nest, statement) is None for statement in kernels)
 
 
 def _other_kernels(nest: Nest, target: Target) -> Iterator[tuple[Form, float]]:

@@ -30,7 +30,7 @@ from microkernels.isa import ISA
 from microkernels.kernel import OuterProduct
 from microkernels.product import MULTIPLY_ADD
 from poly.analysis.contraction import Contraction, formed
-from poly.autoschedule.rules.attempt import attempt
+from poly.autoschedule.rules.attempt import attempt, has_loops
 from poly.autoschedule.rules.contiguous import contiguous
 from poly.autoschedule.rules.form import WHOLE, Form, usual_parts
 from poly.autoschedule.rules.lanes import vectorized
@@ -39,14 +39,13 @@ from poly.autoschedule.rules.sharing import parallelized_around_kernels
 from poly.autoschedule.spaces.grids import fitting, tile_knobs, uncut
 from poly.autoschedule.spaces.space import Knob, Values
 from poly.errors import ScheduleError
-from poly.ir.budget import CALL, TooCostly, limited
+from poly.ir.budget import TooCostly, limited
 from poly.ir.edits import fresh
 from poly.ir.instances import coordinates
 from poly.ir.nest import Array, Nest, Statement
 from poly.ir.paths import loops_around, paths
 from poly.ir.strides import is_contiguous_along
 from poly.ir.tree import Band, Micro, Node, Sequence, statements, walk
-from poly.lowering.lower import lower
 from poly.model.core import Target
 from poly.model.price import arithmetic
 from poly.schedules.makeable import check_makeable
@@ -117,15 +116,7 @@ def usual_factorisation(nest: Nest, target: Target, loops: Form) -> Form | None:
     most = _computation(loops.tried, target) / GAIN if found else 0.0
     times = sorted((_computation(form.tried, target), at) for at, form in enumerate(found))
     better = (found[at] for seconds, at in times if seconds <= most)
-    return next((form for form in better if not nest.sizes or _has_loops(form.tried, target.isa)), None)
-
-
-def _has_loops(made: Schedule, isa: ISA) -> bool:
-    """Whether isl finds the loops: the bounds of many tiles in terms of an open size may take too much work."""
-    with suppress(ScheduleError), limited(CALL, apart=True):
-        lower(made.nest, made.tree, isa)
-        return True
-    return False
+    return next((form for form in better if not nest.sizes or has_loops(form.tried, target.isa)), None)
 
 
 def factorisations(nest: Nest, target: Target) -> Iterator[Form]:
