@@ -24,7 +24,6 @@ from functools import lru_cache, partial
 from typing import Any, NamedTuple, TypeVar
 
 from microkernels.opencl_isa import DeviceISA, is_gpu
-from poly.analysis.roles import roles
 from poly.autoschedule.rules.attempt import has_loops
 from poly.autoschedule.rules.blocked_sums import blocked_sums
 from poly.autoschedule.rules.blocks import lines
@@ -34,7 +33,13 @@ from poly.autoschedule.rules.grain import in_groups
 from poly.autoschedule.rules.interiors import PAYS
 from poly.autoschedule.rules.jam import usual_jam
 from poly.autoschedule.rules.lanes import in_lanes
-from poly.autoschedule.rules.microkernels import contracted, with_interiors, with_other_loops, with_turned_tiles
+from poly.autoschedule.rules.microkernels import (
+    beyond_boxes,
+    contracted,
+    with_interiors,
+    with_other_loops,
+    with_turned_tiles,
+)
 from poly.autoschedule.rules.orders import is_strided, permuted, usual_orders
 from poly.autoschedule.rules.privatization import privatized
 from poly.autoschedule.rules.register_tiles import register_tiles
@@ -170,15 +175,9 @@ def _in_row_blocks(nest: Nest, target: Target) -> Schedule | None:
     """The schedule in common blocks of rows; None if there is none, or isl does not find its loops."""
     blocked = row_blocked(nest, target)
     made = blocked and with_other_loops(blocked, target)
-    if made is None or not (nest.sizes and _is_slanted(made)) or has_loops(made, target.isa):
+    if made is None or not (nest.sizes and beyond_boxes(made)) or has_loops(made, target.isa):
         return made
     return None
-
-
-def _is_slanted(made: Schedule) -> bool:
-    """Whether a microkernel computes in a domain that is no box."""
-    kernels = (made.nest.statement(node.statement) for node in walk(made.tree) if isinstance(node, Micro))
-    return any(roles(made.nest, statement) is None for statement in kernels)
 
 
 def _other_kernels(nest: Nest, target: Target) -> Iterator[tuple[Form, float]]:
@@ -267,7 +266,7 @@ def _best_order(order: Form, target: Target) -> Form | None:
 
 def _with_columns(nest: Nest, target: Target) -> Form | None:
     """The form with strips of contiguous columns."""
-    made = relaid(nest, target.caches, target.threads)
+    made = relaid(nest, target)
     if made is None:
         return None
     form = Form.fixed((("strips", "of contiguous columns"),), made)

@@ -76,7 +76,8 @@ def test_macros_comments_and_spellings(tmp_path: Path) -> None:
 
 
 def test_types_of_system_headers() -> None:
-    text = "#include <stdint.h>\n#include <stdlib.h>\nvoid f(uint_least8_t x[3], int_fast16_t y[3], div_t *q) {"
+    text = "#include <stdint.h>\n#include <stdlib.h>\nstatic int_least8_t one(void) { return 1; }\n"
+    text += "void f(uint_least8_t x[3], int_fast16_t y[3], div_t *q) {"
     nest = poly.from_c(f"{text} x[0] = y[0]; }}")
     assert tuple(map(str, nest.arguments)) == ("x: u8[3]", "y: i64[3]")
     with pytest.raises(poly.SpecError, match="`q` has a type that poly has not"):
