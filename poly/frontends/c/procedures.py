@@ -1,4 +1,4 @@
-"""Calls of a file's own functions that run loops, replaced by their bodies."""
+"""Calls of a file's own functions that run loops, replaced by their bodies, and pointers by what they point to."""
 
 from __future__ import annotations
 
@@ -50,8 +50,7 @@ class Procedures:
                 made = self.parts(node, active)
                 return node if made == [node] else c_ast.Compound(made, node.coord)
             case c_ast.Compound(block_items=items):
-                inner = [part for item in items or [] for part in self.parts(item, active)]
-                return c_ast.Compound(inner, node.coord)
+                return c_ast.Compound(self.block(items or [], active), node.coord)
             case c_ast.For(stmt=body):
                 return c_ast.For(node.init, node.cond, node.next, self.expanded(body, active), node.coord)
             case c_ast.If(iftrue=then, iffalse=other):
@@ -59,6 +58,17 @@ class Procedures:
                 before, cond = self._apart(node.cond, active)
                 return _behind(before, c_ast.If(cond, *ways, node.coord))
         return node
+
+    def block(self, items: Sequence[c_ast.Node], active: frozenset[str] = frozenset()) -> list[c_ast.Node]:
+        """The same for the items of a block; a pointer that stays where it is becomes the place to which it points."""
+        made: list[c_ast.Node] = []
+        for at, item in enumerate(items):
+            if _stays(item, items[at + 1 :]):
+                places = {item.name: item.init}
+                rest = [_placed(copy.deepcopy(other), places) for other in items[at + 1 :]]
+                return [*made, *self.block(rest, active)]
+            made += self.parts(item, active)
+        return made
 
     def parts(self, node: c_ast.Node, active: frozenset[str] = frozenset()) -> list[c_ast.Node]:
         """The same for an item of a block, in which declarations stay."""
@@ -231,6 +241,16 @@ def _leaves(node: c_ast.Node) -> bool:
     return isinstance(node, c_ast.Return) or (isinstance(node, c_ast.Decl) and "static" in node.storage)
 
 
+def _stays(node: c_ast.Node, behind: Sequence[c_ast.Node]) -> bool:
+    """Whether an item of a block declares a pointer that is the same place in all that is behind it."""
+    if not (isinstance(node, c_ast.Decl) and isinstance(node.type, c_ast.PtrDecl) and node.init is not None):
+        return False
+    uses, names = Uses.of(list(behind)), {node.name, *names_in([node.init])}
+    hidden = set(variables(c_ast.Compound(list(behind))))
+    moves = any(uses.written(name) for name in names) or bool(names & hidden) or bool(node.storage)
+    return _is_place(node.init) and not moves
+
+
 def _is_place(node: c_ast.Node) -> bool:
     """Whether a pointer is an array, a row or an element of one."""
     match node:
@@ -252,6 +272,8 @@ def _placed(node: c_ast.Node, places: Mapping[str, c_ast.Node]) -> c_ast.Node:
             return places[name]
         case c_ast.ArrayRef(name=base, subscript=index):
             return _element(_placed(base, places), _placed(index, places), node)
+        case c_ast.UnaryOp(op="*", expr=pointer) if places.keys() & set(names_in([pointer])):
+            return _element(_placed(pointer, places), c_ast.Constant("int", "0", node.coord), node)
     for slot in node.__slots__:
         value = getattr(node, slot, None) if slot not in ("coord", "__weakref__") else None
         if isinstance(value, c_ast.Node):
@@ -261,7 +283,7 @@ def _placed(node: c_ast.Node, places: Mapping[str, c_ast.Node]) -> c_ast.Node:
     return node
 
 
-def _element(base: c_ast.Node, index: c_ast.Node, node: c_ast.ArrayRef) -> c_ast.Node:
+def _element(base: c_ast.Node, index: c_ast.Node, node: c_ast.Node) -> c_ast.Node:
     """`base[index]`, where the base may be an address."""
     match base:
         case c_ast.BinaryOp(op="+", left=left, right=offset):

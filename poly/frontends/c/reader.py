@@ -116,8 +116,7 @@ class Reader:
         own = frozenset(self._own_names())
         self.inliner = Inliner(self._functions(), self.typedefs, own)
         procedures = Procedures(self._functions(), self.typedefs, own, set(unit.words()))
-        parts = (part for node in region.body for part in procedures.parts(node))
-        self.body = tuple(map(self.inliner.inlined, parts))
+        self.body = tuple(map(self.inliner.inlined, procedures.block(region.body)))
         self.uses = Uses.of(list(self.body))
         declared = [node for node in region.declarations if node.name in self.uses.found]
         outside = [*self._parameters().values(), *declared, *self._globals().values()]
