@@ -24,7 +24,6 @@ from functools import lru_cache, partial
 from typing import NamedTuple
 
 from microkernels.opencl_isa import DeviceISA, is_gpu
-from poly.analysis.roles import roles
 from poly.autoschedule.rules.attempt import has_loops
 from poly.autoschedule.rules.blocked_sums import blocked_sums
 from poly.autoschedule.rules.blocks import lines
@@ -34,7 +33,13 @@ from poly.autoschedule.rules.grain import in_groups
 from poly.autoschedule.rules.interiors import PAYS
 from poly.autoschedule.rules.jam import usual_jam
 from poly.autoschedule.rules.lanes import in_lanes
-from poly.autoschedule.rules.microkernels import contracted, with_interiors, with_other_loops, with_turned_tiles
+from poly.autoschedule.rules.microkernels import (
+    beyond_boxes,
+    contracted,
+    with_interiors,
+    with_other_loops,
+    with_turned_tiles,
+)
 from poly.autoschedule.rules.orders import is_strided, permuted, usual_orders
 from poly.autoschedule.rules.privatization import privatized
 from poly.autoschedule.rules.register_tiles import register_tiles
@@ -153,15 +158,9 @@ def _in_row_blocks(nest: Nest, target: Target) -> Schedule | None:
     with suppress(TooCostly), limited(AFFORDABLE, reserve=RESERVE):
         blocked = row_blocked(nest, target)
         made = blocked and with_other_loops(blocked, target)
-        if made is None or not (nest.sizes and _is_slanted(made)) or has_loops(made, target.isa):
+        if made is None or not (nest.sizes and beyond_boxes(made)) or has_loops(made, target.isa):
             return made
     return None
-
-
-def _is_slanted(made: Schedule) -> bool:
-    """Whether a microkernel computes in a domain that is no box."""
-    kernels = (made.nest.statement(node.statement) for node in walk(made.tree) if isinstance(node, Micro))
-    return any(roles(made.nest, statement) is None for statement in kernels)
 
 
 def _other_kernels(nest: Nest, target: Target) -> Iterator[tuple[Form, float]]:
@@ -244,7 +243,7 @@ def _orders(nest: Nest, target: Target) -> tuple[Form, ...]:
 def _with_columns(nest: Nest, target: Target) -> tuple[Form, ...]:
     """The form with strips of contiguous columns."""
     with suppress(TooCostly), limited(AFFORDABLE, reserve=RESERVE):
-        made = None if isinstance(target.isa, DeviceISA) else relaid(nest, target.caches, target.threads)
+        made = None if isinstance(target.isa, DeviceISA) else relaid(nest, target)
         if made is not None:
             form = Form.fixed((("strips", "of contiguous columns"),), made)
             return (in_lanes(lines(form) or form),)

@@ -124,7 +124,7 @@ def _distributed(nest: Nest, target: Target) -> tuple[Schedule, list[RowProduct]
             continue
         made, loops = alone
         box, dtype = roles(nest, statement), nest.array(statement.target.array).dtype
-        slanted = slanted_sum(nest, statement, dtype, target) if box is None else None
+        slanted = slanted_sum(nest, statement, dtype, target) if box is None and not nest.sizes else None
         parted = slanted and attempt(made, slanted.apart(loops))
         if slanted and parted:
             made = parted
