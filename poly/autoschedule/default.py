@@ -57,6 +57,7 @@ from poly.model.core import Target
 from poly.model.price import price
 from poly.model.work import LOAD
 from poly.schedules.schedule import Schedule, schedule
+from poly.schedules.steps import Skew
 
 AFFORDABLE = 12_000_000
 """The number of isl operations allowed for choosing a schedule: a few seconds."""
@@ -75,13 +76,14 @@ def default_schedule(nest: Nest, target: Target) -> Schedule:
 
 def default_form(nest: Nest, target: Target) -> Form:
     """The form whose usual point is the default schedule."""
-    try:
-        with limited(AFFORDABLE):
-            return _chosen(nest, target)
-    except TooCostly:
-        problem = f"the loops of {nest.name} run as they are written: a better schedule takes too much work to find"
-        warnings.warn(f"{problem}. Remedy: give one, poly.compile(…, schedule=…).", CostWarning, stacklevel=2)
-        return Form.fixed((("order", "as written"), ("innermost", "as written")), schedule(nest))
+    with suppress(TooCostly), limited(AFFORDABLE):
+        made = _chosen(nest, target)
+        is_skewed = any(isinstance(step, Skew) for step in made.tried.steps)
+        if not (nest.sizes and is_skewed) or has_loops(made.tried, target.isa):
+            return made
+    problem = f"the loops of {nest.name} run as they are written: a better schedule takes too much work to find"
+    warnings.warn(f"{problem}. Remedy: give one, poly.compile(…, schedule=…).", CostWarning, stacklevel=2)
+    return Form.fixed((("order", "as written"), ("innermost", "as written")), schedule(nest))
 
 
 def with_ready(
