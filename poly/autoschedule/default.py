@@ -17,7 +17,6 @@ recurrences side by side or in sections, and threads that start again and again.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache, partial
@@ -49,7 +48,7 @@ from poly.autoschedule.rules.sections import sectioned
 from poly.autoschedule.rules.sharing import parallel_loops, starts_inside, unshared, usual_sharing
 from poly.autoschedule.rules.time_tiles import usual_time_tiles
 from poly.autoschedule.rules.wavefront import interleaved
-from poly.errors import CostWarning, ScheduleError
+from poly.errors import CostWarning, ScheduleError, warn
 from poly.ir.budget import TooCostly, limited
 from poly.ir.nest import Nest
 from poly.ir.tree import Micro, bands, walk
@@ -82,7 +81,7 @@ def default_form(nest: Nest, target: Target) -> Form:
         if not (nest.sizes and is_skewed) or has_loops(made.tried, target.isa):
             return made
     problem = f"the loops of {nest.name} run as they are written: a better schedule takes too much work to find"
-    warnings.warn(f"{problem}. Remedy: give one, poly.compile(…, schedule=…).", CostWarning, stacklevel=2)
+    warn(f"{problem}. Remedy: give one, poly.compile(…, schedule=…).", CostWarning)
     return Form.fixed((("order", "as written"), ("innermost", "as written")), schedule(nest))
 
 

@@ -104,8 +104,9 @@ def test_loops_stay_as_written_where_skewed_tiles_are_not_found(monkeypatch: pyt
     target = here(PORTABLE, 1)
     assert "skew" in repr(default_schedule(classic_nests.jacobi1d, target))
     monkeypatch.setattr(default, "has_loops", lambda *_: False)
-    with pytest.warns(poly.CostWarning, match="run as they are written"):
+    with pytest.warns(poly.CostWarning, match="run as they are written") as caught:
         assert default_schedule(classic_nests.jacobi1d, target).steps == ()
+    assert [one.filename for one in caught] == [__file__]
 
 
 def test_what_is_asked_beyond_a_limit_is_not_believed() -> None:
