@@ -172,6 +172,10 @@ CALLS = {
         "void g(int *x) { *x++ = 1; } void f(int x[3]) { g(x); }",
         "<C>:1:49: `g(x)` is called for its side effects",
     ),
+    "pointer of its own": (
+        "void g(int *x) { int *c = x; *c++ = 1; } void f(int x[3]) { int c = 2; g(x); x[c] = 1; }",
+        "<C>:1:23: `c` is a pointer, which may point into any array",
+    ),
     "another variable of that name": (
         "int x = 2; void g(int *y) { y[0] = x; } void f(int x[3]) { g(x); }",
         "<C>:1:60: `g(x)` is called for its side effects",
