@@ -17,7 +17,6 @@ recurrences side by side or in sections, and threads that start again and again.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache, partial
@@ -49,7 +48,7 @@ from poly.autoschedule.rules.sections import sectioned
 from poly.autoschedule.rules.sharing import parallel_loops, starts_inside, unshared, usual_sharing
 from poly.autoschedule.rules.time_tiles import usual_time_tiles
 from poly.autoschedule.rules.wavefront import interleaved
-from poly.errors import CostWarning, ScheduleError
+from poly.errors import CostWarning, ScheduleError, warn
 from poly.ir.budget import TooCostly, limited
 from poly.ir.nest import Nest
 from poly.ir.tree import Micro, bands, walk
@@ -57,6 +56,7 @@ from poly.model.core import Target
 from poly.model.price import price
 from poly.model.work import LOAD
 from poly.schedules.schedule import Schedule, schedule
+from poly.schedules.steps import Skew
 
 AFFORDABLE = 12_000_000
 """The number of isl operations allowed for choosing a schedule: a few seconds."""
@@ -75,13 +75,14 @@ def default_schedule(nest: Nest, target: Target) -> Schedule:
 
 def default_form(nest: Nest, target: Target) -> Form:
     """The form whose usual point is the default schedule."""
-    try:
-        with limited(AFFORDABLE):
-            return _chosen(nest, target)
-    except TooCostly:
-        problem = f"the loops of {nest.name} run as they are written: a better schedule takes too much work to find"
-        warnings.warn(f"{problem}. Remedy: give one, poly.compile(…, schedule=…).", CostWarning, stacklevel=2)
-        return Form.fixed((("order", "as written"), ("innermost", "as written")), schedule(nest))
+    with suppress(TooCostly), limited(AFFORDABLE):
+        made = _chosen(nest, target)
+        is_skewed = any(isinstance(step, Skew) for step in made.tried.steps)
+        if not (nest.sizes and is_skewed) or has_loops(made.tried, target.isa):
+            return made
+    problem = f"the loops of {nest.name} run as they are written: a better schedule takes too much work to find"
+    warn(f"{problem}. Remedy: give one, poly.compile(…, schedule=…).", CostWarning)
+    return Form.fixed((("order", "as written"), ("innermost", "as written")), schedule(nest))
 
 
 def with_ready(
