@@ -368,7 +368,7 @@ class Reader:
         for access, place, offset in zip(accesses, places, offsets, strict=True):
             if offset is None:
                 continue
-            several = indices(offset, strides)
+            several = indices(offset, strides, access.loops)
             ends.append(greatest(several[0], access.loops))
             if strides:
                 parts = [*(expression(index) for index in several), *place[1:]]
