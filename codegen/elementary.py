@@ -3,7 +3,7 @@
 `codegen.exponentials` has exp, exp2, expm1, tanh, sinh and cosh, `codegen.logarithms` log, log2, log10 and log1p,
 `codegen.powers` pow, `codegen.arctangent` atan and atan2. sin, cos and tan are those of C's library;
 `codegen.trigonometry` has those of near numbers. Errors, over all arguments, are below 1.2 units in the last place for
-exp, log and tanh, and below 2 for all functions; sqrt is correctly rounded. NaN stays NaN, functions overflow to
+log and tanh, 1.7 for exp, and 2 for all functions; sqrt is correctly rounded. NaN stays NaN, functions overflow to
 infinity and underflow through subnormal numbers to 0, odd functions are odd. Scalar loops call the same functions, so
 the end of a row has the same results as its vectors.
 
