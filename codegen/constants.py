@@ -17,13 +17,13 @@ from microkernels.dtypes import DType, f32, f64
 class Constants:
     """The constants of the functions in a scalar type.
 
-    `exp` are q's coefficients for |r| up to ln(2)/2, the lowest first, evaluated in groups of `group`, and `wide_exp`
-    those up to ln 2, which is split in two as `ln2`. Below `lowest`, exp is 0, above `highest` infinity; above `flat`,
-    tanh is 1. `tanh` are the two polynomials of its fraction, `above` and `below` in `x - x*z*above/below`. `mantissa`
-    bits follow an exponent that is stored with `bias` added. `log` are p's (f32) or q's coefficients, and `root` the
-    bits of sqrt(1/2). `ln_2`, the `inverses` of ln 2 and ln 10, and log10 2 are the nearest number and the rest, if
-    that counts. `erf` are p's and `tail` t's coefficients, for numbers up to `parting` and beyond; erf is 1 above
-    `whole`, and `centre` is for f64. `sinh` and `atan` are p's coefficients, `quarter` is pi/2 in two parts.
+    `exp` are q's coefficients for |r| up to ln(2)/2, the lowest first, evaluated in groups of `group`, and `wide_exp`,
+    for f32, those up to ln 2, which is split in two as `ln2`. Below `lowest`, exp is 0, above `highest` infinity; above
+    `flat`, tanh is 1. `tanh` are the two polynomials of its fraction, `above` and `below` in `x - x*z*above/below`.
+    `mantissa` bits follow an exponent that is stored with `bias` added. `log` are p's (f32) or q's coefficients, and
+    `root` the bits of sqrt(1/2). `ln_2`, the `inverses` of ln 2 and ln 10, and log10 2 are the nearest number and the
+    rest, if that counts. `erf` are p's and `tail` t's coefficients, for numbers up to `parting` and beyond; erf is 1
+    above `whole`, and `centre` is for f64. `sinh` and `atan` are p's coefficients, `quarter` is pi/2 in two parts.
     """
 
     dtype: DType
@@ -77,11 +77,6 @@ class Constants:
     def bits(self) -> str:
         """The integer type of the same size."""
         return f"uint{8 * self.dtype.size}_t"
-
-    @property
-    def signed(self) -> str:
-        """The signed integer type of the same size."""
-        return self.bits[1:]
 
     @property
     def sign(self) -> str:
@@ -184,20 +179,7 @@ CONSTANTS = (
             2.7620075879983367e-07,
             2.5100375832561234e-08,
         ),
-        wide_exp=(
-            0.4999999999999986,
-            0.1666666666666666,
-            0.04166666666671923,
-            0.00833333333333632,
-            0.0013888888882065656,
-            0.00019841269837084097,
-            2.4801591427471384e-05,
-            2.7557321853197514e-06,
-            2.7556049114241816e-07,
-            2.505128119170781e-08,
-            2.1069791405067362e-09,
-            1.618650333246067e-10,
-        ),
+        wide_exp=(),
         group=4,
         tanh=((11486475, 810810, 12870, 44), (34459425, 16216200, 945945, 13860, 45)),
         log=(

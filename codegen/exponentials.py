@@ -1,12 +1,14 @@
 """exp, exp2, expm1, tanh, sinh and cosh as C functions.
 
-`exp(x) = 4^n e^r` with n the integer nearest to x/(2 ln 2). e^r is 1 + r + r^2 q(r), where the polynomial q goes
-through (e^r - 1 - r)/r^2 at Chebyshev points of |r| <= ln 2, with an error of at most 2.1e-8 (f32) and 2.0e-17 (f64).
-The result is multiplied by 2^n twice: the first product is a normal number, so the second rounds as a subnormal number
-or overflows. ln 2 is split in two, so that n times its first part is exact. For exp2, n is the integer nearest to x/2.
+`exp(x) = 2^n * e^r` with n the integer nearest to x/ln 2. e^r is 1 + r + r^2 q(r), where the polynomial q interpolates
+(e^r - 1 - r)/r^2 at the Chebyshev points of |r| <= ln(2)/2, with an error of at most 1.0e-8 (f32) and 1.7e-17 (f64). ln
+2 is split in two, so that n times its first part is exact. For exp2, n is the integer nearest to x.
 
-`expm1(x) = 2^n p + (2^n - 1)` with p = r + r^2 q(r), n nearest to x/ln 2, and a shorter polynomial for |r| <= ln(2)/2,
-with errors of 1.0e-8 and 1.7e-17; tanh and erf use it, too. `sinh(x)` for |x| < 1 is x + x z p(z), z = x^2, where p
+In f32, where a longer polynomial takes less time than two factors of 2^n, exp and exp2 are 4^n e^r with |r| <= ln 2 and
+an error of at most 2.1e-8; multiplied by 2^n twice, a normal number becomes a subnormal one with one rounding, or
+overflows.
+
+`expm1(x) = 2^n p + (2^n - 1)` with p = r + r^2 q(r). `sinh(x)` for |x| < 1 is x + x z p(z), z = x^2, where p
 interpolates with errors of 1.7e-10 and 9.2e-18; beyond, it is h + h/(2h + 1) with h = expm1(|x|)/2. `cosh(x)` is c +
 1/(4c) with c = exp(|x|)/2. h and c overflow where the results do.
 
@@ -20,6 +22,7 @@ from collections.abc import Sequence
 
 from codegen.constants import Constants
 from codegen.macros import WRAPS
+from microkernels.dtypes import f32
 
 LN2 = 0.6931471805599453
 LOG2_E = 1.4426950408889634
@@ -39,43 +42,52 @@ def power(k: Constants) -> str:
 
 
 def exp(k: Constants) -> str:
-    high, low = k.ln2
+    if k.dtype == f32:
+        high, low = k.ln2
+        rest = f"(x - n * {k.number(2 * high)}) - n * {k.number(2 * low)}"
+        return _by_squares(k, "exp", 0.5 * LOG2_E, rest, k.lowest)
     return f"""{WRAPS} static inline {k.c} exp_{k.name}({k.c} x)
 {{
-{_doubled(k, 0.5 * LOG2_E)}
-    const {k.c} r = (x - n * {k.number(2 * high)}) - n * {k.number(2 * low)};
-{_squared(k, k.lowest)}
+{reduced(k, "x", 2)}
+{_factors(k)}
+{_bounded(k, k.lowest, 0, k.highest, f"power_{k.name}(r, high) * low")}
 }}"""
 
 
 def exp2(k: Constants) -> str:
-    """x - 2n is exact, and from -1 to 1."""
+    """x - n is exact, and from -1/2 to 1/2, or x - 2n, from -1 to 1."""
+    lowest = -(k.bias + k.mantissa + 1)
+    if k.dtype == f32:
+        return _by_squares(k, "exp2", 0.5, f"(x - {k.number(2)} * n) * {k.number(LN2)}", lowest)
+    shift, added = 1.5 * 2**k.mantissa, 2 * k.bias
+    result = f"power_{k.name}((x - n) * {k.number(LN2)}, high) * low"
     return f"""{WRAPS} static inline {k.c} exp2_{k.name}({k.c} x)
 {{
-{_doubled(k, 0.5)}
-    const {k.c} r = (x - {k.number(2)} * n) * {k.number(LN2)};
-{_squared(k, -(k.bias + k.mantissa + 1))}
+    const {k.bits} sum = bits_of_{k.name}(x + {k.number(shift)}) + {added};
+    const {k.c} n = of_bits_{k.name}(sum) - {k.number(shift + added)};
+{_factors(k)}
+{_bounded(k, lowest, 0, k.bias + 1, result)}
 }}"""
 
 
-def _doubled(k: Constants, factor: float) -> str:
-    """Lines that compute n, the integer nearest to x times a factor; `sum` has n plus the bias in its lowest bits.
+def _by_squares(k: Constants, name: str, factor: float, rest: str, lowest: float) -> str:
+    """4^n e^r, n the integer nearest to x times a factor; `sum` has n plus the bias in its lowest bits.
 
-    It is limited so that 2^n is a number. An integer's minimum is one instruction, and keeps NaN out of the choice.
+    That is limited so that 2^n is a number: beyond the range, r is large, and so is the polynomial. An integer's
+    minimum is one instruction, and keeps NaN out of the choice; of 64 bits, not all instruction sets have it.
     """
     shift = 1.5 * 2**k.mantissa + k.bias
     most = (k.bias + k.mantissa << k.mantissa) + (1 << k.mantissa - 1) + 2 * k.bias
-    return f"""    const {k.signed} raw = ({k.signed})bits_of_{k.name}(x * {k.number(factor)} + {k.number(shift)});
-    const {k.signed} sum = raw < {most} ? raw : {most};
-    const {k.c} n = of_bits_{k.name}(({k.bits})sum) - {k.number(shift)};"""
-
-
-def _squared(k: Constants, lowest: float) -> str:
-    """Lines that return e^r 4^n, or 0 below `lowest`. Beyond the range, r is large, and so is the polynomial."""
-    return f"""{_quotient(k, k.wide_exp)}
-    const {k.c} scale = of_bits_{k.name}(({k.bits})sum << {k.mantissa});
+    return f"""{WRAPS} static inline {k.c} {name}_{k.name}({k.c} x)
+{{
+    const int32_t raw = (int32_t)bits_of_{k.name}(x * {k.number(factor)} + {k.number(shift)});
+    const {k.bits} sum = ({k.bits})(raw < {most} ? raw : {most});
+    const {k.c} n = of_bits_{k.name}(sum) - {k.number(shift)}, r = {rest};
+{_quotient(k, k.wide_exp)}
+    const {k.c} scale = of_bits_{k.name}(sum << {k.mantissa});
     const {k.c} result = ((q * r2 + r) * scale + scale) * scale;
-    return x < {k.number(lowest)} ? {k.number(0)} : result;"""
+    return x < {k.number(lowest)} ? {k.number(0)} : result;
+}}"""
 
 
 def half_expm1(k: Constants) -> str:
@@ -90,9 +102,7 @@ def half_expm1(k: Constants) -> str:
 {_quotient(k, k.exp)}
     const {k.c} lost = ((x - n * {k.number(k.ln2[0])}) - r) - n * {k.number(k.ln2[1])}, p = (q * r2 + lost) + r;
     const {k.c} over = of_bits_{k.name}(({2 * k.bias} - (sum - halved)) << {k.mantissa});
-    const {k.c} result = (p * high + (high - over)) * ({k.number(0.5)} * low);
-    const {k.c} bounded = x < {k.number(-50)} ? {k.number(-0.5)} : result;
-    return x > {k.number(k.highest + 1)} ? ({k.c})INFINITY : bounded;
+{_bounded(k, -50, -0.5, k.highest + 1, f"(p * high + (high - over)) * ({k.number(0.5)} * low)")}
 }}"""
 
 
@@ -159,6 +169,12 @@ def _factors(k: Constants) -> str:
     return f"""    const {k.bits} halved = sum >> 1;
     const {k.c} high = of_bits_{k.name}(halved << {k.mantissa});
     const {k.c} low = of_bits_{k.name}((sum - halved) << {k.mantissa});"""
+
+
+def _bounded(k: Constants, lowest: float, least: float, highest: float, result: str) -> str:
+    """Lines that return a result, `least` below `lowest` and infinity above `highest`."""
+    return f"""    const {k.c} result = {result}, bounded = x < {k.number(lowest)} ? {k.number(least)} : result;
+    return x > {k.number(highest)} ? ({k.c})INFINITY : bounded;"""
 
 
 def _quotient(k: Constants, coefficients: Sequence[float]) -> str:

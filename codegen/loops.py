@@ -55,12 +55,13 @@ from codegen.scalar import Element, StatementPrinter
 from codegen.scan import Scan, is_chained, scan
 from codegen.scan_loop import ScanLoop, ScanNames
 from codegen.selection import Selection, selection
-from codegen.selection_loop import CHUNK, Instead, Lane, SelectionLoop, SelectionNames
+from codegen.selection_loop import CHUNK, Ahead, Instead, Lane, SelectionLoop, SelectionNames
 from codegen.simd import LaneReduction, confuses_gcc, invariants, kept_by_order, reductions
 from codegen.spread import in_chunks, spread_names
 from codegen.straight import mixes_iterations
 from codegen.style import Line, around, block, branch, names_in
 from codegen.workspace import elements
+from microkernels.opencl_isa import is_device
 
 BLOCK = 1024
 """The iterations of a vector loop that a thread runs at a time."""
@@ -433,20 +434,22 @@ class Writer:
         def body(value: Int, instead: Mapping[str, Instead]) -> list[cgen.Generable]:
             return self.write(substituted(loop.body, {loop.variable: value}), replace(scope, instead=instead))
 
-        def lanes(reduction: LaneReduction, counter: Counter, lane: Lane) -> list[cgen.Generable]:
+        def lanes(reduction: LaneReduction, counter: Counter, lane: Lane, ahead: Ahead) -> list[cgen.Generable]:
             def one(value: Int, accumulators: Mapping[str, str]) -> list[cgen.Generable]:
                 return lane(value, accumulators[reduction.statement])
 
             found = shape(self.program, [reduction], counter.trips)
             if found.lanes < keys:  # the place of a narrow key: compilers handle vectors of one size less well
                 found = replace(found, lanes=keys, vectors=1)
-            return [block(LaneLoop(counter, found, partials([reduction], scope.taken), one, scope.taken).lines())]
+            variables = partials([reduction], scope.taken)
+            return [block(LaneLoop(counter, found, variables, one, scope.taken, ahead=ahead).lines())]
 
         counter = Counter(loop.variable, loop.start, loop.end, loop.step, loop.test_at)
         isa = self.program.isa
         keys = min(isa.lanes(selected.dtype), isa.most_lanes)
         size = CHUNK * isa.lanes(selected.dtype)
-        lines = SelectionLoop(counter, end, selected, size, body, lanes, names).lines()
+        fetches = not is_device(isa)
+        lines = SelectionLoop(counter, end, selected, size, body, lanes, names, fetches).lines()
         entered = scope.unknown([loop.entered])
         return [branch(conjunction(entered), lines)] if entered else lines
 
