@@ -17,6 +17,7 @@ import cgen
 
 from codegen.ahead import may_read_first, read_ahead
 from codegen.aligned import cut
+from codegen.balance import shares
 from codegen.bounds import checks
 from codegen.declarations import touched
 from codegen.division import Reciprocals, divisors
@@ -290,6 +291,7 @@ class Writer:
             loop.step,
             partial(around, loop),
             scope.taken,
+            shares(loop, end),
         )
         functions, lines = shared_out(iteration, self.threading)
         self.functions.append("\n\n".join([f"{prototype('static void', name, parameters)}\n{body}", *functions]))

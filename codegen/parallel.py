@@ -40,7 +40,7 @@ class Iteration:
     """The function `name` that runs one iteration of a parallel loop, with its `parameters`.
 
     The loop's variable runs from `start` to before `end` by `step`; `counters` are the variables of the loops around
-    it. `around` makes the C loop from a body. `taken` are names in use.
+    it. `around` makes the C loop from a body. `taken` are names in use. `shares` is OpenMP's schedule.
     """
 
     program: Program
@@ -53,6 +53,7 @@ class Iteration:
     step: int
     around: Callable[[list[cgen.Generable]], cgen.Generable]
     taken: frozenset[str]
+    shares: str
 
     def call(self, names: Mapping[str, str]) -> cgen.Generable:
         """The call; `names` maps parameters to arguments with other names."""
@@ -81,11 +82,11 @@ def _openmp(iteration: Iteration) -> list[cgen.Generable]:
     shared = iteration.around([iteration.call(mine)])
     team = f"num_threads((int)threads) if({_several(iteration)})"
     if not mine:
-        return [cgen.Pragma(f"omp parallel for schedule(static) {team}"), shared]
+        return [cgen.Pragma(f"omp parallel for schedule({iteration.shares}) {team}"), shared]
     setup = private_setup(iteration.program, mine, "(int64_t)omp_get_thread_num()")
     return [
         cgen.Pragma(f"omp parallel {team}"),
-        style.Braces([*setup, cgen.Pragma("omp for schedule(static) nowait"), shared]),
+        style.Braces([*setup, cgen.Pragma(f"omp for schedule({iteration.shares}) nowait"), shared]),
     ]
 
 
