@@ -76,7 +76,7 @@ class Outlined:
 def source_of(unit: Unit, node: c_ast.Node) -> CSource:
     """The source in which a node stands."""
     file = node.coord.file
-    return CSource(unit.text(file), file, 1)
+    return CSource(unit.text(file), file, 1, unit.in_text)
 
 
 def outlined(unit: Unit, region: ScopRegion, name: str, reassociate: bool) -> Outlined:
@@ -116,7 +116,7 @@ class Reader:
         own = frozenset(self._own_names())
         self.inliner = Inliner(self._functions(), self.typedefs, own)
         procedures = Procedures(self._functions(), self.typedefs, own, set(unit.words()))
-        self.body = tuple(self.inliner.inlined(procedures.expanded(node)) for node in region.body)
+        self.body = tuple(map(self.inliner.inlined, procedures.block(region.body)))
         self.uses = Uses.of(list(self.body))
         declared = [node for node in region.declarations if node.name in self.uses.found]
         outside = [*self._parameters().values(), *declared, *self._globals().values()]
