@@ -76,13 +76,13 @@ def _by_squares(k: Constants, name: str, factor: float, rest: str, lowest: float
     That is limited so that 2^n is a number: beyond the range, r is large, and so is the polynomial. An integer's
     minimum is one instruction, and keeps NaN out of the choice; of 64 bits, not all instruction sets have it.
     """
-    shift = 1.5 * 2**k.mantissa + k.bias
+    shift = 1.5 * 2**k.mantissa
     most = (k.bias + k.mantissa << k.mantissa) + (1 << k.mantissa - 1) + 2 * k.bias
     return f"""{WRAPS} static inline {k.c} {name}_{k.name}({k.c} x)
 {{
-    const int32_t raw = (int32_t)bits_of_{k.name}(x * {k.number(factor)} + {k.number(shift)});
+    const int32_t raw = (int32_t)(bits_of_{k.name}(x * {k.number(factor)} + {k.number(shift)}) + {k.bias});
     const {k.bits} sum = ({k.bits})(raw < {most} ? raw : {most});
-    const {k.c} n = of_bits_{k.name}(sum) - {k.number(shift)}, r = {rest};
+    const {k.c} n = of_bits_{k.name}(sum) - {k.number(shift + k.bias)}, r = {rest};
 {_quotient(k, k.wide_exp)}
     const {k.c} scale = of_bits_{k.name}(sum << {k.mantissa});
     const {k.c} result = ((q * r2 + r) * scale + scale) * scale;

@@ -37,7 +37,7 @@ static inline float of_bits_f32(uint32_t bits)
 }
 POLY_WRAPS static inline float exp_f32(float x)
 {
-    const int32_t raw = (int32_t)bits_of_f32(x * 0.7213475204444817f + 12583039.0f);
+    const int32_t raw = (int32_t)(bits_of_f32(x * 0.7213475204444817f + 12582912.0f) + 127);
     const uint32_t sum = (uint32_t)(raw < 1262485758 ? raw : 1262485758);
     const float n = of_bits_f32(sum) - 12583039.0f, r = (x - n * 1.38623046875f) - n * 6.389236989061883e-05f;
     const float r2 = r * r;
