@@ -136,7 +136,7 @@ class SelectionLoop:
         offsets, names = self.selected.offsets, self.names
         number = value - Linear.name(names.first)
         place = str(number) if offsets == i64 else f"({offsets.c_name})({number})"
-        key = printer.value(self.selected.key, self.selected.dtype)
+        key = printer.operand(self.selected.key, self.selected.dtype)
         text = update(self.selected.nearest, offsets, target, f"{key} == {names.extreme} ? {place} : {self._none}")
         return Line(text, printer.names(statement, stores=False))
 

@@ -23,7 +23,7 @@ from poly.ir.nest import Nest
 from poly.ir.paths import Path, Position, paths
 from poly.ir.sets import first_point
 from poly.ir.strides import extent
-from poly.ir.tree import Band, Node, bands, statements
+from poly.ir.tree import Band, Node, bands, only_loops, statements
 
 KNOWN = 1024
 """The answers that are kept of each question: most steps leave most loops around a dependence as they are."""
@@ -211,7 +211,7 @@ def recurs(nest: Nest, tree: Node, loop: str) -> bool:
 def _iterations(instances: isl.Set, path: Path, loop: str) -> isl.Set:
     """The iterations of a loop, and of those around it, in which some instances of a statement run."""
     name, values = instances.get_tuple_name(), isl.Map.from_domain(instances)
-    for band in (node for node in path if isinstance(node, Band)):
+    for band in only_loops(path):
         values = values.flat_range_product(isl.Map.from_pw_aff(band.function(name)))
         if band.name == loop:
             break

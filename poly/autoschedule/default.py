@@ -17,13 +17,13 @@ recurrences side by side or in sections, and threads that start again and again.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache, partial
 from typing import NamedTuple
 
 from microkernels.opencl_isa import DeviceISA, is_gpu
+from poly.autoschedule.rules.attempt import has_loops
 from poly.autoschedule.rules.blocked_sums import blocked_sums
 from poly.autoschedule.rules.blocks import lines
 from poly.autoschedule.rules.factorisations import usual_factorisation
@@ -32,7 +32,13 @@ from poly.autoschedule.rules.grain import in_groups
 from poly.autoschedule.rules.interiors import PAYS
 from poly.autoschedule.rules.jam import usual_jam
 from poly.autoschedule.rules.lanes import in_lanes
-from poly.autoschedule.rules.microkernels import contracted, with_interiors, with_other_loops, with_turned_tiles
+from poly.autoschedule.rules.microkernels import (
+    beyond_boxes,
+    contracted,
+    with_interiors,
+    with_other_loops,
+    with_turned_tiles,
+)
 from poly.autoschedule.rules.orders import is_strided, permuted, usual_orders
 from poly.autoschedule.rules.privatization import privatized
 from poly.autoschedule.rules.register_tiles import register_tiles
@@ -42,7 +48,7 @@ from poly.autoschedule.rules.sections import sectioned
 from poly.autoschedule.rules.sharing import parallel_loops, starts_inside, unshared, usual_sharing
 from poly.autoschedule.rules.time_tiles import usual_time_tiles
 from poly.autoschedule.rules.wavefront import interleaved
-from poly.errors import CostWarning, ScheduleError
+from poly.errors import CostWarning, ScheduleError, warn
 from poly.ir.budget import TooCostly, limited
 from poly.ir.nest import Nest
 from poly.ir.tree import Micro, bands, walk
@@ -50,6 +56,7 @@ from poly.model.core import Target
 from poly.model.price import price
 from poly.model.work import LOAD
 from poly.schedules.schedule import Schedule, schedule
+from poly.schedules.steps import Skew
 
 AFFORDABLE = 12_000_000
 """The number of isl operations allowed for choosing a schedule: a few seconds."""
@@ -68,13 +75,14 @@ def default_schedule(nest: Nest, target: Target) -> Schedule:
 
 def default_form(nest: Nest, target: Target) -> Form:
     """The form whose usual point is the default schedule."""
-    try:
-        with limited(AFFORDABLE):
-            return _chosen(nest, target)
-    except TooCostly:
-        problem = f"the loops of {nest.name} run as they are written: a better schedule takes too much work to find"
-        warnings.warn(f"{problem}. Remedy: give one, poly.compile(…, schedule=…).", CostWarning, stacklevel=2)
-        return Form.fixed((("order", "as written"), ("innermost", "as written")), schedule(nest))
+    with suppress(TooCostly), limited(AFFORDABLE):
+        made = _chosen(nest, target)
+        is_skewed = any(isinstance(step, Skew) for step in made.tried.steps)
+        if not (nest.sizes and is_skewed) or has_loops(made.tried, target.isa):
+            return made
+    problem = f"the loops of {nest.name} run as they are written: a better schedule takes too much work to find"
+    warn(f"{problem}. Remedy: give one, poly.compile(…, schedule=…).", CostWarning)
+    return Form.fixed((("order", "as written"), ("innermost", "as written")), schedule(nest))
 
 
 def with_ready(
@@ -149,8 +157,10 @@ def has_outer_product(made: Schedule) -> bool:
 def _in_row_blocks(nest: Nest, target: Target) -> Schedule | None:
     """The schedule in common blocks of rows; None if there is none, or it takes too much work to find."""
     with suppress(TooCostly), limited(AFFORDABLE, reserve=RESERVE):
-        made = row_blocked(nest, target)
-        return made and with_other_loops(made, target)
+        blocked = row_blocked(nest, target)
+        made = blocked and with_other_loops(blocked, target)
+        if made is None or not (nest.sizes and beyond_boxes(made)) or has_loops(made, target.isa):
+            return made
     return None
 
 
@@ -234,7 +244,7 @@ def _orders(nest: Nest, target: Target) -> tuple[Form, ...]:
 def _with_columns(nest: Nest, target: Target) -> tuple[Form, ...]:
     """The form with strips of contiguous columns."""
     with suppress(TooCostly), limited(AFFORDABLE, reserve=RESERVE):
-        made = None if isinstance(target.isa, DeviceISA) else relaid(nest, target.caches, target.threads)
+        made = None if isinstance(target.isa, DeviceISA) else relaid(nest, target)
         if made is not None:
             form = Form.fixed((("strips", "of contiguous columns"),), made)
             return (in_lanes(lines(form) or form),)

@@ -30,7 +30,7 @@ from microkernels.isa import ISA
 from microkernels.kernel import OuterProduct
 from microkernels.product import MULTIPLY_ADD
 from poly.analysis.contraction import Contraction, formed
-from poly.autoschedule.rules.attempt import attempt
+from poly.autoschedule.rules.attempt import attempt, has_loops
 from poly.autoschedule.rules.contiguous import contiguous
 from poly.autoschedule.rules.form import WHOLE, Form, usual_parts
 from poly.autoschedule.rules.lanes import vectorized
@@ -39,14 +39,13 @@ from poly.autoschedule.rules.sharing import parallelized_around_kernels
 from poly.autoschedule.spaces.grids import fitting, tile_knobs, uncut
 from poly.autoschedule.spaces.space import Knob, Values
 from poly.errors import ScheduleError
-from poly.ir.budget import CALL, TooCostly, limited
+from poly.ir.budget import TooCostly, limited
 from poly.ir.edits import fresh
 from poly.ir.instances import coordinates
 from poly.ir.nest import Array, Nest, Statement
-from poly.ir.paths import paths
+from poly.ir.paths import loops_around, paths
 from poly.ir.strides import is_contiguous_along
 from poly.ir.tree import Band, Micro, Node, Sequence, statements, walk
-from poly.lowering.lower import lower
 from poly.model.core import Target
 from poly.model.price import arithmetic
 from poly.schedules.makeable import check_makeable
@@ -117,15 +116,7 @@ def usual_factorisation(nest: Nest, target: Target, loops: Form) -> Form | None:
     most = _computation(loops.tried, target) / GAIN if found else 0.0
     times = sorted((_computation(form.tried, target), at) for at, form in enumerate(found))
     better = (found[at] for seconds, at in times if seconds <= most)
-    return next((form for form in better if not nest.sizes or _has_loops(form.tried, target.isa)), None)
-
-
-def _has_loops(made: Schedule, isa: ISA) -> bool:
-    """Whether isl finds the loops: the bounds of many tiles in terms of an open size may take too much work."""
-    with suppress(ScheduleError), limited(CALL, apart=True):
-        lower(made.nest, made.tree, isa)
-        return True
-    return False
+    return next((form for form in better if not nest.sizes or has_loops(form.tried, target.isa)), None)
 
 
 def factorisations(nest: Nest, target: Target) -> Iterator[Form]:
@@ -406,7 +397,7 @@ def _forward(made: Schedule, name: str) -> Schedule | None:
     """The schedule in which no loop around a statement goes down one of its iterators; None if that is illegal."""
     statement = made.nest.statement(name)
     values = coordinates(statement.domain, statement.iterators).values()
-    around = (band for band in paths(made.tree)[name] if isinstance(band, Band))
+    around = loops_around(made.tree, name)
     down = [b.name for b in around if any(b.function(name).neg().plain_is_equal(value) for value in values)]
     return attempt(made, map(Reverse, down)) if down else made
 
@@ -417,7 +408,7 @@ def _without_squares(made: Schedule, name: str, square: str) -> Schedule | None:
     parted = _parted(made, name, square, diagonal)
     if parted is None:
         return None
-    around = (band for band in paths(parted.tree)[name] if isinstance(band, Band))
+    around = loops_around(parted.tree, name)
     shared = next((band.name for band in around if set(statements(band)) == {name, diagonal}), None)
     return attempt(parted, [Distribute(shared, last=diagonal)]) if shared else None
 
@@ -470,4 +461,4 @@ def _roles(made: Schedule, found: Contraction) -> tuple[str, str, str]:
 
 def _loops(made: Schedule, name: str) -> list[str]:
     """The names of the loops around a statement, outermost first."""
-    return [band.name for band in paths(made.tree)[name] if isinstance(band, Band)]
+    return [band.name for band in loops_around(made.tree, name)]

@@ -40,9 +40,9 @@ from poly.errors import ScheduleError
 from poly.ir.edits import find_loop, fresh
 from poly.ir.instances import coordinates
 from poly.ir.nest import Nest
-from poly.ir.paths import paths
+from poly.ir.paths import loops_around, paths
 from poly.ir.strides import moved_iterator, strided_cost
-from poly.ir.tree import Band, Leaf, bands, statements
+from poly.ir.tree import Band, Leaf, bands, only_loops, statements
 from poly.ir.tree import Sequence as Parts
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Distribute, Enclose, Interchange, Step
@@ -149,13 +149,13 @@ def _by_pivots(schedule: Schedule, pivots: Counts, at: str | None) -> Schedule:
     loop = fresh(schedule.tree, "pivot")
     schedule = applied(schedule, [_enclosing(loop, pivots, at)])
     for name, pivot in pivots.items():
-        around = _loops(schedule, name)
+        around = loops_around(schedule.tree, name)
         lane, step = around[-2:]
         if lane.name == loop or not _is_step(schedule, name, step, pivot):
             continue
         apart: list[Step] = [Distribute(lane.name, last=name)] if statements(lane) != (name,) else []
         schedule = applied(schedule, apart)
-        lane, step = _loops(schedule, name)[-2:]
+        lane, step = loops_around(schedule.tree, name)[-2:]
         schedule = applied(schedule, [Interchange(lane.name, step.name)])
     return schedule
 
@@ -172,11 +172,6 @@ def _is_step(schedule: Schedule, name: str, loop: Band, pivot: str) -> bool:
     return bool(loop.function(name).plain_is_equal(coordinates(statement.domain, statement.iterators)[iterator]))
 
 
-def _loops(schedule: Schedule, name: str) -> list[Band]:
-    """The loops around a statement, outermost first."""
-    return [band for band in paths(schedule.tree)[name] if isinstance(band, Band)]
-
-
 def right_looking(schedule: Schedule) -> Schedule:
     """The schedule with sums that look ahead wherever that is legal, makes accesses cheaper and gains lanes."""
     for band in bands(schedule.tree):
@@ -189,7 +184,7 @@ def right_looking(schedule: Schedule) -> Schedule:
 def _sums(band: Band) -> tuple[Band, ...]:
     """The loops in a loop's body if that is a sequence of statements and of loops with one statement each."""
     inside = parts(band.body) if isinstance(band.body, Parts) else ()
-    loops = tuple(part for part in inside if isinstance(part, Band))
+    loops = only_loops(inside)
     plain = all(isinstance(loop.body, Leaf) for loop in loops)
     others = [part for part in inside if not isinstance(part, Band)]
     return loops if plain and others and all(isinstance(part, Leaf) for part in others) else ()
@@ -222,7 +217,7 @@ def _ahead(schedule: Schedule, band: Band, sums: tuple[Band, ...]) -> Schedule |
     except ScheduleError:
         return None
     looking = attempt(schedule, made.steps[len(schedule.steps) :])
-    lanes = [_loops(made, name)[-1].name for name in steps]
+    lanes = [loops_around(made.tree, name)[-1].name for name in steps]
     if looking is None or any(lane_conflict(nest, looking.tree, lane) is not None for lane in lanes):
         return None
     return looking

@@ -20,7 +20,7 @@ from poly.autoschedule.rules.form import Form
 from poly.autoschedule.rules.parting import apart
 from poly.autoschedule.rules.shapes import INNER_GUESS, heaviest, parts
 from poly.ir.nest import Nest
-from poly.ir.paths import paths
+from poly.ir.paths import loops_around, paths
 from poly.ir.strides import extent, moved_iterator
 from poly.ir.tree import Band, Copy, Micro, Node, Sequence, bands, children, has_kernel, statements
 from poly.lowering.calls import inner_bands
@@ -159,7 +159,7 @@ def _parted(schedule: Schedule, band: Band, guess: int) -> Schedule | None:
 
 def _around(made: Schedule, statement: str) -> list[str]:
     """The names of the loops around a statement."""
-    return [part.name for part in paths(made.tree)[statement] if isinstance(part, Band)]
+    return [part.name for part in loops_around(made.tree, statement)]
 
 
 def lacking_work(nest: Nest, band: Band, guess: int) -> int | None:

@@ -32,7 +32,7 @@ from poly.ir.edits import find_loop, rename_repeats, sequence
 from poly.ir.instances import coordinate, loop_values
 from poly.ir.lookups import index_reads
 from poly.ir.nest import Array, Nest, Statement
-from poly.ir.paths import paths
+from poly.ir.paths import loops_around
 from poly.ir.sets import set_space
 from poly.ir.strides import accesses
 from poly.ir.tree import Band, Copy, Leaf, Node, bands, mapped, statements, walk
@@ -155,7 +155,7 @@ class _Place:
             ScheduleError: there is no such loop.
         """
         inner = find_loop(tree, names[-1])
-        found = [part for part in paths(tree)[statements(inner)[0]] if isinstance(part, Band)]
+        found = loops_around(tree, statements(inner)[0])
         at = [band.name for band in found].index(inner.name) + 1
         chain = tuple(found[at - len(names) : at]) if at >= len(names) else ()
         if [band.name for band in chain] != list(names):
