@@ -70,9 +70,18 @@ class For:
         """How far it is at most: 64 of a loop from `64*t` to `min(N, 64*t + 64)`; None if that is not known."""
         if self.end is None:
             return None
-        atom = self.end.atom
-        ends = atom.args if isinstance(atom, Op) and atom.name == "min" else (self.end,)
-        return min((n for end in ends if (n := (end - self.start).number) is not None), default=None)
+        return min(
+            (n for end in _arguments("min", self.end) if (n := (end - self.start).number) is not None), default=None
+        )
+
+    def varies_with(self, name: str) -> bool:
+        """Whether the number of iterations depends on a variable, but for those that a last, partial block lacks."""
+        if self.end is None:
+            return name in names_of(self.test) or name in self.start.names
+        starts, ends = _arguments("max", self.start), _arguments("min", self.end)
+        own = [[one for one in side if name in one.names] for side in (starts, ends)]
+        even = any(name not in (end - start).names for start in own[0] for end in own[1])
+        return any(own) and not even
 
     @property
     def entered(self) -> Test:
@@ -82,6 +91,12 @@ class For:
     def test_at(self, value: Int) -> Test:
         """The test for a value of the variable."""
         return replaced(self.test, {self.variable: value})
+
+
+def _arguments(extreme: str, value: Int) -> tuple[Int, ...]:
+    """The values of which one is the least or the greatest; the value itself if it is neither."""
+    atom = value.atom
+    return atom.args if isinstance(atom, Op) and atom.name == extreme else (value,)
 
 
 @dataclass(frozen=True)

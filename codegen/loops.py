@@ -289,6 +289,7 @@ class Writer:
             loop.step,
             partial(around, loop),
             scope.taken,
+            any(isinstance(one, For) and one.varies_with(loop.variable) for one in walk(loop.body)),
         )
         functions, lines = shared_out(iteration, self.threading)
         self.functions.append("\n\n".join([f"{prototype('static void', name, parameters)}\n{body}", *functions]))
