@@ -20,7 +20,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from functools import lru_cache, partial
+from functools import partial
 from typing import NamedTuple
 
 from microkernels.opencl_isa import DeviceISA, is_gpu
@@ -50,7 +50,7 @@ from poly.autoschedule.rules.sharing import parallel_loops, starts_inside, unsha
 from poly.autoschedule.rules.time_tiles import usual_time_tiles
 from poly.autoschedule.rules.wavefront import interleaved
 from poly.errors import CostWarning, ScheduleError
-from poly.ir.budget import TooCostly, limited
+from poly.ir.budget import TooCostly, kept, limited
 from poly.ir.nest import Nest
 from poly.ir.tree import Micro, bands, walk
 from poly.model.core import Target
@@ -213,7 +213,7 @@ class Expected(NamedTuple):
     least: float
 
 
-@lru_cache(KNOWN)
+@kept(KNOWN)
 def expectation(made: Schedule, target: Target, ready: str = "") -> Expected:
     """What the model expects of a schedule, with open sizes at assumed values; copies of `ready` are there already."""
     parts = usual_parts(made, target, ready)
