@@ -74,14 +74,19 @@ class For:
             (n for end in _arguments("min", self.end) if (n := (end - self.start).number) is not None), default=None
         )
 
-    def varies_with(self, name: str) -> bool:
-        """Whether the number of iterations depends on a variable, but for those that a last, partial block lacks."""
+    def varies_with(self, name: str, step: int) -> bool:
+        """Whether the number of iterations depends on a variable that goes on by `step`.
+
+        That a last, partial block has fewer doesn't count.
+        """
         if self.end is None:
             return name in names_of(self.test) or name in self.start.names
         starts, ends = _arguments("max", self.start), _arguments("min", self.end)
-        own = [[one for one in side if name in one.names] for side in (starts, ends)]
-        even = any(name not in (end - start).names for start in own[0] for end in own[1])
-        return any(own) and not even
+        spans = [end - start for start in starts for end in ends]
+        varying = [abs(span.coefficient(name)) * step for span in spans if name in span.names]
+        least = min((span.number for span in spans if span.number is not None), default=None)
+        moved = any(name in start.names and name not in (end - start).names for start in starts for end in ends)
+        return bool(varying) and not moved and (least is None or least > min(varying))
 
     @property
     def entered(self) -> Test:

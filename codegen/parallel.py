@@ -41,7 +41,7 @@ class Iteration:
 
     The loop's variable runs from `start` to before `end` by `step`; `counters` are the variables of the loops around
     it. `around` makes the C loop from a body. `taken` are names in use. If the iterations' work is
-    `uneven`, threads take them in turn.
+    `uneven`, and much, each thread takes the next one when it is free.
     """
 
     program: Program
@@ -82,10 +82,9 @@ def _openmp(iteration: Iteration) -> list[cgen.Generable]:
     mine = iteration.private
     shared = iteration.around([iteration.call(mine)])
     team = f"num_threads((int)threads) if({_several(iteration)})"
+    kind = "dynamic" if iteration.uneven else "static"
     if not mine:
-        kind = "static, 1" if iteration.uneven else "static"
         return [cgen.Pragma(f"omp parallel for schedule({kind}) {team}"), shared]
-    kind = "dynamic" if iteration.uneven else "static"  # an iteration that packs takes longer than to ask for it
     setup = private_setup(iteration.program, mine, "(int64_t)omp_get_thread_num()")
     return [
         cgen.Pragma(f"omp parallel {team}"),
