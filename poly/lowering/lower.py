@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
@@ -19,7 +18,7 @@ from microkernels.isa import ISA
 from microkernels.kernel import TileKernel
 from microkernels.opencl_isa import DeviceISA
 from poly.analysis.overflow import check_room, prove
-from poly.errors import CostWarning, ScheduleError
+from poly.errors import CostWarning, ScheduleError, warn
 from poly.ir.budget import TooCostly, limited
 from poly.ir.guards import NONE, Conditions, guarded
 from poly.ir.instances import Instances
@@ -86,10 +85,9 @@ def _guarded(nest: Nest, tree: Node, isa: ISA) -> Program:
     simple, conditions = guarded(nest)
     if not conditions or any(isinstance(n, Micro) or (isinstance(n, Band) and n.items) for n in walk(tree)):
         raise TooCostly
-    warnings.warn(
+    warn(
         f"the loops of {nest.name} have conditions inside: better ones take too much work to find.",
         CostWarning,
-        stacklevel=4,
     )
     return _lowered(simple, tree, isa, conditions, expanded=True)  # it is not known how long its values live
 

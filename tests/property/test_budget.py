@@ -27,6 +27,7 @@ import poly
 from microkernels.isa import PORTABLE
 from poly import f32, f64
 from poly.analysis.legality import is_parallel, violations
+from poly.autoschedule import default
 from poly.autoschedule.default import default_schedule
 from poly.compiled import translate
 from poly.ir import budget
@@ -97,6 +98,15 @@ def test_loops_stay_as_written_where_a_schedule_is_too_costly(monkeypatch: pytes
     monkeypatch.setattr("poly.autoschedule.default.AFFORDABLE", 1)
     kernel = poly.compile(poly.nest(matmul), threads=1)
     assert kernel.schedule.steps == ()
+
+
+def test_loops_stay_as_written_where_skewed_tiles_are_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    target = here(PORTABLE, 1)
+    assert "skew" in repr(default_schedule(classic_nests.jacobi1d, target))
+    monkeypatch.setattr(default, "has_loops", lambda *_: False)
+    with pytest.warns(poly.CostWarning, match="run as they are written") as caught:
+        assert default_schedule(classic_nests.jacobi1d, target).steps == ()
+    assert [one.filename for one in caught] == [__file__]
 
 
 def test_what_is_asked_beyond_a_limit_is_not_believed() -> None:

@@ -300,6 +300,11 @@ SOURCES = {
             for (int i = 0; i < m; i++) scaled(m, A[i], &B[i][0], 0.1 * i);
             int four = twice(2);
             for (int j = 0; j < m; j++) { down(n, m, j, A); down(m, m, j, B); }
+            for (int i = 0; i < n - 1; i++) {
+                double *row = A[i], *next = row + 1, *here = &x[i];
+                *here += next[0] * *(row + 2);
+                for (int j = 0; j < m - 1; j++) next[j] -= 0.1 * row[j] + here[1];
+            }
             for (int i = 0; i < n - 4; i++) {
                 const double t = total(m, A[i]), u = 2 * length(m - 1, A[i] + 1) - t;
                 if (length(m, A[i + four]) > 1.5 || t < 1) x[i] += u; else x[i + four] = square(total(m, A[0])) / 9;
@@ -314,7 +319,7 @@ SOURCES = {
         static void flat(size_t n, size_t m, const real *__restrict__ A, real *__restrict x, real (*restrict B)[m]) {
             for (size_t i = 0; i < n; i++)
                 for (size_t j = 0; j < m; ++j) {
-                    x[i] += A[i * m + j] * sqrt(fabs(B[i][j]));
+                    x[i] += A[i * m + j] * sqrt(fabs(B[i][j])) - A[(n - i) * m - 1 - j] / 9 + A[i * m + m - 1];
                     B[i][j] = pow(A[j + i * m], 2.0) + floor(x[i]);
                 }
         }""",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
@@ -11,7 +10,7 @@ from typing import TypeVar
 from codegen.names import another
 from microkernels.isa import ISA
 from poly.analysis.legality import illegal_mark, violations
-from poly.errors import CostWarning, ScheduleError
+from poly.errors import CostWarning, ScheduleError, warn
 from poly.ir.budget import CALL, QUESTION, TooCostly, limited
 from poly.ir.nest import Nest
 from poly.ir.work_groups import misfit
@@ -37,7 +36,7 @@ def attempt(schedule: Schedule, steps: Iterable[Step]) -> Schedule | None:
         return None
     except TooCostly:
         problem = f"a schedule of {schedule.nest.name} was left out: it takes too much work to prove"
-        warnings.warn(f"{problem}. Remedy: known sizes, or simpler conditions.", CostWarning, stacklevel=2)
+        warn(f"{problem}. Remedy: known sizes, or simpler conditions.", CostWarning)
         return None
 
 

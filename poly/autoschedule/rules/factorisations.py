@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
 
-from microkernels.catalogue import gemm, tiles
+from microkernels.catalogue import gemm, sums, tiles
 from microkernels.isa import ISA
 from microkernels.kernel import OuterProduct
 from microkernels.product import MULTIPLY_ADD
@@ -210,6 +210,8 @@ def _first(nest: Nest, isa: ISA, blocks: Blocks | None = None) -> _Blocked | Non
     base = _accumulated(nest)
     for found in eliminations(base.nest):
         updated = nest.array(found.updates[0].output.array)
+        if not sums(isa, updated.dtype):
+            continue
         made = _blocked(base, found, blocks or usual_blocks(tiles(isa, updated.dtype)[0], updated))
         if made is not None:
             return made

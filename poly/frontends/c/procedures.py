@@ -1,4 +1,4 @@
-"""Calls of a file's own functions that run loops, replaced by their bodies."""
+"""Calls of a file's own functions that run loops, replaced by their bodies, and pointers by what they point to."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pycparser import c_ast
 
 from codegen.names import another
 from poly.frontends.c.declarations import Uses, names_in, type_of
+from poly.frontends.c.preprocessed import WORD
 from poly.frontends.c.renaming import rename, variables
 
 
@@ -34,6 +35,12 @@ class Procedures:
     typedefs: Mapping[str, c_ast.Node]
     hidden: frozenset[str]
     taken: set[str] = field(default_factory=set)
+    renamed: dict[str, str] = field(default_factory=dict)
+    """The names in the text of the variables that were given others."""
+
+    def in_text(self, made: str) -> str:
+        """A message with the names of the text."""
+        return WORD.sub(lambda word: self.renamed.get(word[0], word[0]), made)
 
     def expanded(self, node: c_ast.Node, active: frozenset[str] = frozenset()) -> c_ast.Node:
         """A copy of a statement with such calls replaced."""
@@ -50,8 +57,7 @@ class Procedures:
                 made = self.parts(node, active)
                 return node if made == [node] else c_ast.Compound(made, node.coord)
             case c_ast.Compound(block_items=items):
-                inner = [part for item in items or [] for part in self.parts(item, active)]
-                return c_ast.Compound(inner, node.coord)
+                return c_ast.Compound(self.block(items or [], active), node.coord)
             case c_ast.For(stmt=body):
                 return c_ast.For(node.init, node.cond, node.next, self.expanded(body, active), node.coord)
             case c_ast.If(iftrue=then, iffalse=other):
@@ -59,6 +65,17 @@ class Procedures:
                 before, cond = self._apart(node.cond, active)
                 return _behind(before, c_ast.If(cond, *ways, node.coord))
         return node
+
+    def block(self, items: Sequence[c_ast.Node], active: frozenset[str] = frozenset()) -> list[c_ast.Node]:
+        """The same for the items of a block; a pointer that stays where it is becomes the place to which it points."""
+        made: list[c_ast.Node] = []
+        for at, item in enumerate(items):
+            if _stays(item, items[at + 1 :]):
+                places = {item.name: item.init}
+                rest = [_placed(copy.deepcopy(other), places) for other in items[at + 1 :]]
+                return [*made, *self.block(rest, active)]
+            made += self.parts(item, active)
+        return made
 
     def parts(self, node: c_ast.Node, active: frozenset[str] = frozenset()) -> list[c_ast.Node]:
         """The same for an item of a block, in which declarations stay."""
@@ -157,6 +174,7 @@ class Procedures:
     def _fresh(self, name: str) -> str:
         made = another(name, frozenset(self.taken))
         self.taken.add(made)
+        self.renamed[made] = name
         return made
 
     def _declarations(
@@ -231,6 +249,16 @@ def _leaves(node: c_ast.Node) -> bool:
     return isinstance(node, c_ast.Return) or (isinstance(node, c_ast.Decl) and "static" in node.storage)
 
 
+def _stays(node: c_ast.Node, behind: Sequence[c_ast.Node]) -> bool:
+    """Whether an item of a block declares a pointer that is the same place in all that is behind it."""
+    if not (isinstance(node, c_ast.Decl) and isinstance(node.type, c_ast.PtrDecl) and node.init is not None):
+        return False
+    uses, names = Uses.of(list(behind)), {node.name, *names_in([node.init])}
+    hidden = set(variables(c_ast.Compound(list(behind))))
+    moves = any(uses.written(name) for name in names) or bool(names & hidden) or bool(node.storage)
+    return _is_place(node.init) and not moves
+
+
 def _is_place(node: c_ast.Node) -> bool:
     """Whether a pointer is an array, a row or an element of one."""
     match node:
@@ -252,6 +280,8 @@ def _placed(node: c_ast.Node, places: Mapping[str, c_ast.Node]) -> c_ast.Node:
             return places[name]
         case c_ast.ArrayRef(name=base, subscript=index):
             return _element(_placed(base, places), _placed(index, places), node)
+        case c_ast.UnaryOp(op="*", expr=pointer) if places.keys() & set(names_in([pointer])):
+            return _element(_placed(pointer, places), c_ast.Constant("int", "0", node.coord), node)
     for slot in node.__slots__:
         value = getattr(node, slot, None) if slot not in ("coord", "__weakref__") else None
         if isinstance(value, c_ast.Node):
@@ -261,7 +291,7 @@ def _placed(node: c_ast.Node, places: Mapping[str, c_ast.Node]) -> c_ast.Node:
     return node
 
 
-def _element(base: c_ast.Node, index: c_ast.Node, node: c_ast.ArrayRef) -> c_ast.Node:
+def _element(base: c_ast.Node, index: c_ast.Node, node: c_ast.Node) -> c_ast.Node:
     """`base[index]`, where the base may be an address."""
     match base:
         case c_ast.BinaryOp(op="+", left=left, right=offset):
