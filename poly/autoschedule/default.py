@@ -45,7 +45,7 @@ from poly.autoschedule.rules.register_tiles import register_tiles
 from poly.autoschedule.rules.relayout import relaid
 from poly.autoschedule.rules.row_blocks import passes_locals, row_blocked
 from poly.autoschedule.rules.sections import sectioned
-from poly.autoschedule.rules.sharing import parallel_loops, starts_inside, unshared, usual_sharing
+from poly.autoschedule.rules.sharing import in_shares, parallel_loops, starts_inside, unshared, usual_sharing
 from poly.autoschedule.rules.time_tiles import usual_time_tiles
 from poly.autoschedule.rules.wavefront import interleaved
 from poly.errors import CostWarning, ScheduleError, warn
@@ -322,7 +322,9 @@ def _simplest(forms: Iterable[Form], target: Target) -> Form:
 
 
 def _less_often_shared(order: Form, shared: Form, target: Target) -> Form | None:
-    """The cheapest form if threads start in each iteration of a loop, or never; they may start for each diagonal.
+    """The cheapest form if threads start in each iteration of a loop, or never.
+
+    They may start for each diagonal, or once for shares of an inner loop.
 
     None if only one form is legal, or it takes too much work to find others.
     """
@@ -334,6 +336,7 @@ def _less_often_shared(order: Form, shared: Form, target: Target) -> Form | None
         tiled = _tiled_in_time(alone, target, shared=True)
         forms = (tiled,) if tiled is not alone else ()
         never = (_tiled_in_time(alone, target),) if has_threads else ()
-        others = (_finished(form, target) for form in (*forms, *never))
+        shares = in_shares(order, target.threads)
+        others = (_finished(form, target) for form in (*forms, *never, *((shares,) if shares else ())))
         return _cheapest((shared, *others), target)
     return None
