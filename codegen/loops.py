@@ -17,7 +17,6 @@ import cgen
 
 from codegen.ahead import may_read_first, read_ahead
 from codegen.aligned import cut
-from codegen.balance import shares
 from codegen.bounds import checks
 from codegen.declarations import touched
 from codegen.division import Reciprocals, divisors
@@ -291,11 +290,21 @@ class Writer:
             loop.step,
             partial(around, loop),
             scope.taken,
-            shares(loop, end),
+            self._is_uneven(loop),
         )
         functions, lines = shared_out(iteration, self.threading)
         self.functions.append("\n\n".join([f"{prototype('static void', name, parameters)}\n{body}", *functions]))
         return lines
+
+    def _is_uneven(self, loop: For) -> bool:
+        """Whether the iterations of a loop around microkernels take more or less time, depending on its variable.
+
+        Blocks of others keep to their threads, near whose cores their data lie.
+        """
+        every = (self.program.statements[part.statement].body for part in walk(loop.body) if isinstance(part, Run))
+        inner = (part for part in walk(loop.body) if isinstance(part, For))
+        kernels = any(isinstance(one, Instructions) for one in every)
+        return kernels and any(part.varies_with(loop.variable, loop.step) for part in inner)
 
     def _plain_vectors(self, loop: For, scope: LoopScope) -> list[cgen.Generable]:
         """The loop for the compiler to vectorise, behind loads of elements that stay as they are in it."""

@@ -83,7 +83,7 @@ BODIES = {
         "Count by",
     ),
     "pointer": (
-        "double *p = x;\n" + LOOP + "p[i] = 0;",
+        "double *p = x;\n" + LOOP + "*p++ = 0;",
         "3:8: `p` is a pointer, which may point into any",
         "Index the",
     ),
@@ -171,6 +171,10 @@ CALLS = {
     "moving pointer": (
         "void g(int *x) { *x++ = 1; } void f(int x[3]) { g(x); }",
         "<C>:1:49: `g(x)` is called for its side effects",
+    ),
+    "pointer of its own": (
+        "void g(int *x) { int *c = x; *c++ = 1; } void f(int x[3]) { int c = 2; g(x); x[c] = 1; }",
+        "<C>:1:22: `c` is a pointer, which may point into any array",
     ),
     "another variable of that name": (
         "int x = 2; void g(int *y) { y[0] = x; } void f(int x[3]) { g(x); }",

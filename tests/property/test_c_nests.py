@@ -319,7 +319,7 @@ SOURCES = {
         static void flat(size_t n, size_t m, const real *__restrict__ A, real *__restrict x, real (*restrict B)[m]) {
             for (size_t i = 0; i < n; i++)
                 for (size_t j = 0; j < m; ++j) {
-                    x[i] += A[i * m + j] * sqrt(fabs(B[i][j]));
+                    x[i] += A[i * m + j] * sqrt(fabs(B[i][j])) - A[(n - i) * m - 1 - j] / 9 + A[i * m + m - 1];
                     B[i][j] = pow(A[j + i * m], 2.0) + floor(x[i]);
                 }
         }""",

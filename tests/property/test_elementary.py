@@ -410,16 +410,17 @@ def compiled(text: str, isa: ISA, compiler: Toolchain, folder: Path) -> str:
 
 @pytest.mark.parametrize("compiler", [GCC, GXX, CLANG, CLANGXX, *X86_32], ids=str)
 def test_the_text_is_clean(compiler: Toolchain, tmp_path: Path) -> None:
+    """gcc sees more where it optimises; the others' warnings are of the text."""
     need(compiler)
+    way = ("-O2", "-c", "-o", str(tmp_path / "o")) if compiler is GCC else ("-fsyntax-only",)
     for dtype in (f32, f64):
         for program in (together(dtype, PORTABLE), mapped("pow", dtype, PORTABLE), mapped("atan2", dtype, PORTABLE)):
             text = source(program)
             file = tmp_path / "mapped.c"
             file.write_text(re.sub(r"\brestrict\b", "__restrict", text))
             standard = "-std=c++11" if compiler.language == "c++" else "-std=c99"
-            command = [*compiler.command, "-x", compiler.language, standard, "-O2", *STRICT, "-c", str(file)]
-            command += ["-Wno-pass-failed"] * compiler.is_clang
-            done = subprocess.run([*command, "-o", str(tmp_path / "o")], capture_output=True, text=True)
+            command = [*compiler.command, "-x", compiler.language, standard, *STRICT, *way, str(file)]
+            done = subprocess.run(command, capture_output=True, text=True)
             assert not done.returncode, done.stderr
 
 

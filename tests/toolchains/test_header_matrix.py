@@ -15,6 +15,7 @@ from classic_nests import conv1d
 from header_builds import BUILDS, Build, covering
 from header_nests import KINDS, wide
 from headers import (
+    CHECKED_FLOPS,
     CLANG,
     GCC,
     GXX,
@@ -28,6 +29,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from random_nests import nests
 
 import poly
+from poly.embed.trials import FLOPS
 
 FULL = os.environ.get("POLY_MATRIX") == "full"
 
@@ -97,6 +99,7 @@ def test_header(number: int, way: Build, tmp_path: Path) -> None:
     own = {size: ODD[(number + at) % len(ODD)] for at, size in enumerate(nest.sizes)}
     sizes = (dict.fromkeys(nest.sizes, 61),) if way.checker == "races" else ({}, own)
     isas = HERE[number % len(HERE) :][: 2 if way.checker in ("none", "link") else 1]
-    header(tmp_path, nest, sizes=sizes, threads=way.threads, isas=isas)
+    flops = FLOPS if way.checker in ("none", "link") else CHECKED_FLOPS
+    header(tmp_path, nest, sizes=sizes, threads=way.threads, isas=isas, flops=flops)
     binary = build(way.toolchain, implementation(nest.name, "SELFTEST"), tmp_path, *way.flags)
     assert run(way.toolchain, binary, "--quick", **way.environment).endswith("\nPASS\n")

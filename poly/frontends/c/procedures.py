@@ -10,6 +10,7 @@ from pycparser import c_ast
 
 from codegen.names import another
 from poly.frontends.c.declarations import Uses, names_in, type_of
+from poly.frontends.c.preprocessed import WORD
 from poly.frontends.c.renaming import rename, variables
 
 
@@ -34,6 +35,12 @@ class Procedures:
     typedefs: Mapping[str, c_ast.Node]
     hidden: frozenset[str]
     taken: set[str] = field(default_factory=set)
+    renamed: dict[str, str] = field(default_factory=dict)
+    """The names in the text of the variables that were given others."""
+
+    def in_text(self, made: str) -> str:
+        """A message with the names of the text."""
+        return WORD.sub(lambda word: self.renamed.get(word[0], word[0]), made)
 
     def expanded(self, node: c_ast.Node, active: frozenset[str] = frozenset()) -> c_ast.Node:
         """A copy of a statement with such calls replaced."""
@@ -167,6 +174,7 @@ class Procedures:
     def _fresh(self, name: str) -> str:
         made = another(name, frozenset(self.taken))
         self.taken.add(made)
+        self.renamed[made] = name
         return made
 
     def _declarations(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pycparser import c_ast
 
@@ -117,6 +117,7 @@ class Reader:
         self.inliner = Inliner(self._functions(), self.typedefs, own)
         procedures = Procedures(self._functions(), self.typedefs, own, set(unit.words()))
         self.body = tuple(map(self.inliner.inlined, procedures.block(region.body)))
+        self.source = replace(self.source, in_text=lambda made: unit.in_text(procedures.in_text(made)))
         self.uses = Uses.of(list(self.body))
         declared = [node for node in region.declarations if node.name in self.uses.found]
         outside = [*self._parameters().values(), *declared, *self._globals().values()]
@@ -367,7 +368,7 @@ class Reader:
         for access, place, offset in zip(accesses, places, offsets, strict=True):
             if offset is None:
                 continue
-            several = indices(offset, strides)
+            several = indices(offset, strides, access.loops)
             ends.append(greatest(several[0], access.loops))
             if strides:
                 parts = [*(expression(index) for index in several), *place[1:]]
