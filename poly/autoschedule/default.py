@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from microkernels.opencl_isa import DeviceISA, is_gpu
@@ -49,7 +49,7 @@ from poly.autoschedule.rules.sharing import in_shares, parallel_loops, starts_in
 from poly.autoschedule.rules.time_tiles import usual_time_tiles
 from poly.autoschedule.rules.wavefront import interleaved
 from poly.errors import CostWarning, ScheduleError, warn
-from poly.ir.budget import TooCostly, limited
+from poly.ir.budget import TooCostly, kept, limited
 from poly.ir.nest import Nest
 from poly.ir.tree import Micro, bands, walk
 from poly.model.core import Target
@@ -228,7 +228,7 @@ class Expected(NamedTuple):
     least: float
 
 
-@lru_cache(KNOWN)
+@kept(KNOWN)
 def expectation(made: Schedule, target: Target, ready: str = "") -> Expected:
     """What the model expects of a schedule, with open sizes at assumed values; copies of `ready` are there already."""
     parts = usual_parts(made, target, ready)

@@ -14,6 +14,7 @@ from microkernels.catalogue import gemv_source, pack_source, scatter_source
 from microkernels.ctext import letters
 from microkernels.dtypes import bf16, f16
 from microkernels.errors import TargetError
+from microkernels.group_kernel import GroupKernel
 from microkernels.isa import ISA
 from microkernels.kernel import TileKernel
 from microkernels.opencl_isa import DeviceISA
@@ -126,8 +127,15 @@ def _lowered(
         text=nest.source,
         isa=isa,
         fused=nest.reassociate,
+        registers=isa.registers if _is_crowded(tree) else 0,
     )
     return program if isinstance(isa, DeviceISA) else with_stored_types(program)
+
+
+def _is_crowded(tree: Node) -> bool:
+    """Whether a work-group's microkernel needs a limit of registers."""
+    kernels = (node.kernel for node in walk(tree) if isinstance(node, Micro))
+    return any(isinstance(kernel, GroupKernel) and kernel.is_crowded for kernel in kernels)
 
 
 def _accessed(nest: Nest) -> frozenset[str]:

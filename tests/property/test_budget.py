@@ -129,6 +129,17 @@ def test_a_reserve_is_left_for_cheaper_answers() -> None:
         spending.lexmin()
 
 
+def test_what_is_left_does_not_depend_on_calls_before() -> None:
+    def spent() -> int:
+        nest = classic_nests.syrk.with_sizes({"K": 70})
+        with limited(CALL):
+            default_schedule(nest, here(PORTABLE, 1))
+            current = budget._current
+            return budget._used() + (current.spent if current else 0)
+
+    assert spent() == spent()
+
+
 def test_a_first_point_that_takes_too_long_gives_way_to_any(monkeypatch: pytest.MonkeyPatch) -> None:
     corner = isl.Set("{ [i, j] : 3 <= i < 9 and i <= j < 9 }")
     assert first_point(corner) == (3, 3)

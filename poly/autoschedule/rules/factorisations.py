@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from math import ceil
 
 from microkernels.catalogue import gemm, sums, tiles
@@ -96,13 +97,14 @@ class Blocks:
     """The sizes of blocks.
 
     These are the columns per block, the microkernel of the trailing updates, the columns per block of blocks (0: none),
-    and the rows that run side by side in a block (0: one by one).
+    and the rows that run side by side in a block (0: one by one), which threads may share.
     """
 
     depth: int
     kernel: OuterProduct
     around: int = 0
     rows: int = 0
+    shared: bool = False
 
 
 def usual_factorisation(nest: Nest, target: Target, loops: Form) -> Form | None:
@@ -129,7 +131,9 @@ def _forms(nest: Nest, target: Target, threads: int) -> Iterator[Form]:
     found = _first(nest, target.isa)
     if found is not None:
         for rows in (0, SIDE_BY_SIDE):
-            yield _form(nest, target.isa, replace(found, blocks=replace(found.blocks, rows=rows)), threads)
+            yield _form(
+                nest, target.isa, replace(found, blocks=replace(found.blocks, rows=rows, shared=threads > 1)), threads
+            )
 
 
 def _form(nest: Nest, isa: ISA, blocked: _Blocked, threads: int) -> Form:
@@ -144,7 +148,7 @@ def _form(nest: Nest, isa: ISA, blocked: _Blocked, threads: int) -> Form:
     def make(values: Values) -> Schedule | None:
         kernel = gemm(isa, dtype, values["rows"] or 1, values["vectors"] or 1)
         around = values.get("blocks") or 0
-        made = factorised(nest, isa, Blocks(_depth(values), kernel, around * _depth(values), usual.rows))
+        made = factorised(nest, isa, Blocks(_depth(values), kernel, around * _depth(values), usual.rows, usual.shared))
         return made and finished(made)
 
     def allows(values: Values) -> bool:
@@ -310,11 +314,13 @@ def _blocked(made: Schedule, found: Elimination, blocks: Blocks) -> _Blocked | N
 
 def _inside(blocked: _Blocked) -> Schedule:
     """The schedule with loops in the order that suits what is left to a block."""
-    made, rows = blocked.made, blocked.blocks.rows
-    beside = (
-        side_by_side(made, blocked.found.updates, blocked.found.direction, blocked.loops[-1], rows) if rows else None
-    )
-    return contiguous(beside or made)
+    made, blocks, found = blocked.made, blocked.blocks, blocked.found
+    if not blocks.rows:
+        return contiguous(made)
+    beside = partial(side_by_side, made, found.updates, found.direction, blocked.loops[-1])
+    below = {name: f"{text} // {blocks.depth}" for name, text in found.counts.items()}
+    shared = beside(blocks.depth, below) if blocks.shared and not made.nest.sizes else None
+    return contiguous(shared or beside(blocks.rows) or made)
 
 
 def _cuts(blocked: _Blocked) -> dict[str, str]:

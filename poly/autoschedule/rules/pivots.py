@@ -45,7 +45,7 @@ from poly.ir.strides import moved_iterator, strided_cost
 from poly.ir.tree import Band, Leaf, bands, only_loops, statements
 from poly.ir.tree import Sequence as Parts
 from poly.schedules.schedule import Schedule
-from poly.schedules.steps import Distribute, Enclose, Interchange, Step
+from poly.schedules.steps import Distribute, Enclose, Interchange, Parallel, Step
 from poly.schedules.steps.formulas import Formula, value_of
 
 MOST = 64
@@ -53,6 +53,12 @@ MOST = 64
 
 TRIED = 4
 """Of those that keep the order of all dependences, the most that are tried."""
+
+BELOW = "below"
+"""The loop that has the rows behind a block's own apart."""
+
+FAR = 1 << 20
+"""More blocks than any array has."""
 
 Counts = Mapping[str, str]
 """For each of some statements, the formula that counts a loop around all of them: `k`, `-k`, or a number."""
@@ -91,11 +97,17 @@ def counting(nest: Nest, choices: Mapping[str, Sequence[str]]) -> Iterator[dict[
 
 
 def side_by_side(
-    made: Schedule, updates: Iterable[Contraction], direction: Direction, block: str, rows: int
+    made: Schedule,
+    updates: Iterable[Contraction],
+    direction: Direction,
+    block: str,
+    rows: int,
+    blocks: Counts | None = None,
 ) -> Schedule | None:
     """The schedule in which so many rows of a block run side by side; None if no pivots keep all dependences.
 
-    `updates` are contractions that read the array they write, in the loop `block`.
+    `updates` are contractions that read the array they write, in the loop `block`. If `blocks` count the blocks of each
+    statement from 0, the rows behind a block's own are apart in a loop `BELOW`, and need nothing of each other.
     """
     known = {update.statement: update for update in updates}
     inside = (statements(part) for part in parts(find_loop(made.tree, block).body))
@@ -109,8 +121,11 @@ def side_by_side(
         lines[name], pivots[name] = ([*direction.counts(way), *rest] for way in ways)
     for line in islice(counting(nest, lines), TRIED) if names else ():
         tiles = {name: f"{text} // {rows}" for name, text in line.items()}
+        below = (
+            {name: f"({text} - {blocks[name]} + {FAR - 1}) // {FAR}" for name, text in tiles.items()} if blocks else {}
+        )
         for pivot in islice(counting(nest, pivots), TRIED):
-            found = _beside(made, tiles, pivot, block) if pivot != line else None
+            found = _beside(made, (below, tiles, pivot), block) if pivot != line else None
             if found is not None:
                 return found
     return None
@@ -129,15 +144,21 @@ def _ways(nest: Nest, update: Contraction) -> tuple[Sequence[str], Sequence[str]
     return lines, (step, along) if costs[along] < costs[step] else (along, step)
 
 
-def _beside(made: Schedule, tiles: Counts, pivots: Counts, block: str) -> Schedule | None:
-    """The schedule with loops over tiles of rows and, inside, over pivots; None if that is illegal."""
-    tile = fresh(made.tree, "rows")
+def _beside(made: Schedule, counts: tuple[Counts, Counts, Counts], block: str) -> Schedule | None:
+    """The schedule with loops over tiles of rows and, inside, over pivots; None if that is illegal.
+
+    `counts` are those of the loop that has rows below the block apart, if any, of the tiles, and of the pivots.
+    """
+    below, tiles, pivots = counts
+    tile, around = fresh(made.tree, "rows"), fresh(made.tree, BELOW) if below else block
     try:
-        cut = applied(made, [_enclosing(tile, tiles, block)])
+        apart = [_enclosing(around, below, block)] if below else []
+        cut = applied(made, [*apart, _enclosing(tile, tiles, around)])
         ahead = _by_pivots(cut, pivots, tile)
     except ScheduleError:
         return None
-    return attempt(made, ahead.steps[len(made.steps) :])
+    shared = [Parallel(tile)] if below else []
+    return attempt(made, [*ahead.steps[len(made.steps) :], *shared])
 
 
 def _by_pivots(schedule: Schedule, pivots: Counts, at: str | None) -> Schedule:

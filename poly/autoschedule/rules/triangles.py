@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import inf, prod
+from math import ceil, inf, prod
 
 import islpy as isl
 
@@ -43,6 +43,9 @@ from poly.schedules.steps.formulas import Formula
 LEAST = 4096
 """The least number of multiply-adds in the box around the domain for which tiles pay off."""
 
+TILES = 4
+"""The least number of tiles for each thread where the work of one depends on where it lies."""
+
 
 def triangle_steps(
     nest: Nest, statement: Statement, dtype: DType, loops: Mapping[str, str], target: Target, initial: str | None
@@ -55,7 +58,20 @@ def triangle_steps(
     if r is None or not r.rows or _size(r) < LEAST:
         return None
     outline = outlined(r, dtype, target)
-    return planned_steps(r, dtype, loops, target, initial) if outline and len(outline.work.rows) == 1 else None
+    if outline is None or len(outline.work.rows) != 1:
+        return None
+    return planned_steps(r, dtype, loops, target, initial, _in_equal_parts(outline, target))
+
+
+def _in_equal_parts(outline: Outline, target: Target) -> Choice:
+    """The model's choice, with enough tiles of columns for threads to get about the same work: it grows along them."""
+    choice = Tilings(outline, target).usual
+    if choice.parallel != "columns":
+        return choice
+    alone = Tilings(outline, replace(target, threads=1)).usual
+    width, count = alone.kernel.columns, prod(axis.guess for axis in outline.work.columns)
+    cut = ceil(count / (TILES * target.threads) / width) * width
+    return replace(alone, columns_cut=min(cut, alone.columns_cut or cut), parallel="columns")
 
 
 @dataclass(frozen=True)
