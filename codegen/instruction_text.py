@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from codegen.arithmetic import update
 from codegen.expr import Binary, Const, Expr, Load, Unary
 from codegen.instructions import Barrier, Call, Cell, Factor, Instruction, Let, Memory, Pointer, Table, Value, Write
-from codegen.integer import Linear
+from codegen.integer import Int, Linear
 from codegen.names import c_name
 from codegen.scalar import literal
 from microkernels.dtypes import DType
@@ -40,10 +40,19 @@ def _text(value: Value) -> str:
             return f"{table}[{index}]"
         case Pointer(base, offset):
             start = base if isinstance(base, str) else _text(base)
-            return start if offset == Linear() else f"{start} + {_text(offset)}"
+            text = _text(offset)
+            if isinstance(offset, Linear) and _passes_outside(offset):
+                text = f"({text})"
+            return start if offset == Linear() else f"{start} + {text}"
         case Factor(expr, dtype):
             return _scalar(expr, dtype)
     return str(value)
+
+
+def _passes_outside(offset: Int) -> bool:
+    """Whether a part of a sum may lead outside of an array, where C allows no pointer, though the whole does not."""
+    parts = [factor for _, factor in offset.terms] + [offset.constant] * (offset.constant != 0)
+    return len(parts) > 1 and min(parts) < 0
 
 
 def _scalar(expr: Expr, dtype: DType) -> str:

@@ -157,6 +157,8 @@ class LaneLoop:
     taken: frozenset[str]
     aligned: tuple[Line, Int] | None = None
     """If whole vectors begin behind the loop's start: the line that declares where, and the value of the variable."""
+    ahead: Callable[[Int], list[cgen.Generable]] = lambda value: []
+    """What is done before each vector of the main loop, for a value of the variable."""
 
     def lines(self) -> list[cgen.Generable]:
         """All vectors at a time, then one vector at a time, then the remainder."""
@@ -180,7 +182,8 @@ class LaneLoop:
         if self.shape.vectors == 1:
             return [*self._filled(1), self._one_vector()]
         number = fresh("v", self.taken)
-        inner = counted("int", number, self.shape.vectors, [*self._vector(number), self._advance(self.shape.lanes)])
+        one = [*self.ahead(self._value), *self._vector(number), self._advance(self.shape.lanes)]
+        inner = counted("int", number, self.shape.vectors, one)
         joined = [f"{self._helper(p, '_vectors')}({p.vectors}, {self.shape.vectors});" for p in self.partials]
         loop = self._while(self.shape.block, [inner])
         block = style.Braces([*self._filled(self.shape.vectors), *self._up_to_lines(), loop, *map(Line, joined)])

@@ -70,9 +70,23 @@ class For:
         """How far it is at most: 64 of a loop from `64*t` to `min(N, 64*t + 64)`; None if that is not known."""
         if self.end is None:
             return None
-        atom = self.end.atom
-        ends = atom.args if isinstance(atom, Op) and atom.name == "min" else (self.end,)
-        return min((n for end in ends if (n := (end - self.start).number) is not None), default=None)
+        return min(
+            (n for end in _arguments("min", self.end) if (n := (end - self.start).number) is not None), default=None
+        )
+
+    def varies_with(self, name: str, step: int) -> bool:
+        """Whether the number of iterations depends on a variable that goes on by `step`.
+
+        That a last, partial block has fewer doesn't count.
+        """
+        if self.end is None:
+            return name in names_of(self.test) or name in self.start.names
+        starts, ends = _arguments("max", self.start), _arguments("min", self.end)
+        spans = [end - start for start in starts for end in ends]
+        varying = [abs(span.coefficient(name)) * step for span in spans if name in span.names]
+        least = min((span.number for span in spans if span.number is not None), default=None)
+        moved = any(name in start.names and name not in (end - start).names for start in starts for end in ends)
+        return bool(varying) and not moved and (least is None or least > min(varying))
 
     @property
     def entered(self) -> Test:
@@ -82,6 +96,12 @@ class For:
     def test_at(self, value: Int) -> Test:
         """The test for a value of the variable."""
         return replaced(self.test, {self.variable: value})
+
+
+def _arguments(extreme: str, value: Int) -> tuple[Int, ...]:
+    """The values of which one is the least or the greatest; the value itself if it is neither."""
+    atom = value.atom
+    return atom.args if isinstance(atom, Op) and atom.name == extreme else (value,)
 
 
 @dataclass(frozen=True)

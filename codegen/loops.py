@@ -55,12 +55,13 @@ from codegen.scalar import Element, StatementPrinter
 from codegen.scan import Scan, is_chained, scan
 from codegen.scan_loop import ScanLoop, ScanNames
 from codegen.selection import Selection, selection
-from codegen.selection_loop import CHUNK, Instead, Lane, SelectionLoop, SelectionNames
+from codegen.selection_loop import CHUNK, Ahead, Instead, Lane, SelectionLoop, SelectionNames
 from codegen.simd import LaneReduction, confuses_gcc, invariants, kept_by_order, reductions
 from codegen.spread import in_chunks, spread_names
 from codegen.straight import mixes_iterations
 from codegen.style import Line, around, block, branch, names_in
 from codegen.workspace import elements
+from microkernels.opencl_isa import is_device
 
 BLOCK = 1024
 """The iterations of a vector loop that a thread runs at a time."""
@@ -289,10 +290,21 @@ class Writer:
             loop.step,
             partial(around, loop),
             scope.taken,
+            self._is_uneven(loop),
         )
         functions, lines = shared_out(iteration, self.threading)
         self.functions.append("\n\n".join([f"{prototype('static void', name, parameters)}\n{body}", *functions]))
         return lines
+
+    def _is_uneven(self, loop: For) -> bool:
+        """Whether the iterations of a loop around microkernels take more or less time, depending on its variable.
+
+        Blocks of others keep to their threads, near whose cores their data lie.
+        """
+        every = (self.program.statements[part.statement].body for part in walk(loop.body) if isinstance(part, Run))
+        inner = (part for part in walk(loop.body) if isinstance(part, For))
+        kernels = any(isinstance(one, Instructions) for one in every)
+        return kernels and any(part.varies_with(loop.variable, loop.step) for part in inner)
 
     def _plain_vectors(self, loop: For, scope: LoopScope) -> list[cgen.Generable]:
         """The loop for the compiler to vectorise, behind loads of elements that stay as they are in it."""
@@ -433,20 +445,22 @@ class Writer:
         def body(value: Int, instead: Mapping[str, Instead]) -> list[cgen.Generable]:
             return self.write(substituted(loop.body, {loop.variable: value}), replace(scope, instead=instead))
 
-        def lanes(reduction: LaneReduction, counter: Counter, lane: Lane) -> list[cgen.Generable]:
+        def lanes(reduction: LaneReduction, counter: Counter, lane: Lane, ahead: Ahead) -> list[cgen.Generable]:
             def one(value: Int, accumulators: Mapping[str, str]) -> list[cgen.Generable]:
                 return lane(value, accumulators[reduction.statement])
 
             found = shape(self.program, [reduction], counter.trips)
             if found.lanes < keys:  # the place of a narrow key: compilers handle vectors of one size less well
                 found = replace(found, lanes=keys, vectors=1)
-            return [block(LaneLoop(counter, found, partials([reduction], scope.taken), one, scope.taken).lines())]
+            variables = partials([reduction], scope.taken)
+            return [block(LaneLoop(counter, found, variables, one, scope.taken, ahead=ahead).lines())]
 
         counter = Counter(loop.variable, loop.start, loop.end, loop.step, loop.test_at)
         isa = self.program.isa
         keys = min(isa.lanes(selected.dtype), isa.most_lanes)
         size = CHUNK * isa.lanes(selected.dtype)
-        lines = SelectionLoop(counter, end, selected, size, body, lanes, names).lines()
+        fetches = not is_device(isa)
+        lines = SelectionLoop(counter, end, selected, size, body, lanes, names, fetches).lines()
         entered = scope.unknown([loop.entered])
         return [branch(conjunction(entered), lines)] if entered else lines
 

@@ -40,7 +40,8 @@ class Iteration:
     """The function `name` that runs one iteration of a parallel loop, with its `parameters`.
 
     The loop's variable runs from `start` to before `end` by `step`; `counters` are the variables of the loops around
-    it. `around` makes the C loop from a body. `taken` are names in use.
+    it. `around` makes the C loop from a body. `taken` are names in use. If the iterations' work is
+    `uneven`, and much, each thread takes the next one when it is free.
     """
 
     program: Program
@@ -53,6 +54,7 @@ class Iteration:
     step: int
     around: Callable[[list[cgen.Generable]], cgen.Generable]
     taken: frozenset[str]
+    uneven: bool = False
 
     def call(self, names: Mapping[str, str]) -> cgen.Generable:
         """The call; `names` maps parameters to arguments with other names."""
@@ -80,12 +82,13 @@ def _openmp(iteration: Iteration) -> list[cgen.Generable]:
     mine = iteration.private
     shared = iteration.around([iteration.call(mine)])
     team = f"num_threads((int)threads) if({_several(iteration)})"
+    kind = "dynamic" if iteration.uneven else "static"
     if not mine:
-        return [cgen.Pragma(f"omp parallel for schedule(static) {team}"), shared]
+        return [cgen.Pragma(f"omp parallel for schedule({kind}) {team}"), shared]
     setup = private_setup(iteration.program, mine, "(int64_t)omp_get_thread_num()")
     return [
         cgen.Pragma(f"omp parallel {team}"),
-        style.Braces([*setup, cgen.Pragma("omp for schedule(static) nowait"), shared]),
+        style.Braces([*setup, cgen.Pragma(f"omp for schedule({kind}) nowait"), shared]),
     ]
 
 

@@ -118,6 +118,7 @@ class Program:
     threads, void *workspace)`, arrays and scalars in the order of `buffers`; it returns 0. `NAME_workspace(int64_t
     SIZE…, int64_t threads)` returns the workspace's bytes. `preamble` is C text that precedes the function
     (microkernels). `isa` determines the vectors' width. Unless `fused`, products and sums are rounded separately.
+    `registers` is the most that a work-item of a GPU may have (0: no limit).
     `comment`, `fixed` sizes and the nest's `text` are for the heading. Names in C are those of `codegen.names.c_name`.
     """
 
@@ -133,6 +134,7 @@ class Program:
     text: str = ""
     isa: ISA = PORTABLE
     fused: bool = True
+    registers: int = 0
 
     @property
     def size_names(self) -> dict[str, Int]:

@@ -148,6 +148,10 @@ class StatementPrinter:
         """The text of a value of this type."""
         return _converted(self.print(expr, dtype), dtype).text
 
+    def operand(self, expr: Expr, dtype: DType) -> str:
+        """The same as a side of a comparison."""
+        return _tight(_converted(self.print(expr, dtype), dtype), SUM)
+
     def at(self, load: Load) -> Element:
         """The element that the statement accesses."""
         return Element(load.array, tuple(map_lookups(i.substitute(self.values), self._flat) for i in load.indices))

@@ -21,6 +21,7 @@ from math import inf
 from typing import Protocol
 
 from codegen.expr import Const, Expr, Load, Logic, Predicate, Ternary, Truth, accessed
+from codegen.integer import Linear
 from codegen.loop_ir import Node
 from codegen.program import Assign, Program
 from codegen.promotion import limits, type_of
@@ -121,6 +122,8 @@ class Selection:
     dtype: DType
     names: frozenset[str]
     """The names in that text."""
+    reads: bool
+    """Whether iterations do no more than read their keys, one behind the other in memory."""
 
     @property
     def offsets(self) -> DType:
@@ -162,7 +165,18 @@ def selection(body: Node, program: Program, variable: str) -> Selection | None:
     printer = printer_of(last, program)
     element = printer.at(key.target)
     place, used = printer.element(element), printer.element_names(element)
-    return Selection(last.statement, names, op, kept.relation, printed.masked(dtype), element, place, dtype, used)
+    reads = not others and _is_row(kept, variable)
+    return Selection(
+        last.statement, names, op, kept.relation, printed.masked(dtype), element, place, dtype, used, reads
+    )
+
+
+def _is_row(kept: Extreme, variable: str) -> bool:
+    """Whether a loop over `variable` has neighbouring elements as its keys."""
+    if kept.masks or not isinstance(kept.key, Load):
+        return False
+    *outer, last = kept.key.indices
+    return not any(variable in index.names for index in (*outer, last - Linear.name(variable)))
 
 
 def _value(update: Assign) -> Expr:

@@ -58,7 +58,9 @@ Change = Callable[[StatementPrinter, Assign, Int, str], Line]
 """What an iteration does to a variable, in place of a statement: by the statement, its iteration and the variable."""
 Lane = Callable[[Int, str], list[cgen.Generable]]
 """The body of a loop in lanes, for a value of its variable and the name that it updates."""
-Lanes = Callable[[LaneReduction, Counter, Lane], list[cgen.Generable]]
+Ahead = Callable[[Int], list[cgen.Generable]]
+"""What is done before the lanes of a vector, for the value of the variable in the first of them."""
+Lanes = Callable[[LaneReduction, Counter, Lane, Ahead], list[cgen.Generable]]
 """A loop in lanes with one reduction."""
 
 
@@ -66,7 +68,8 @@ Lanes = Callable[[LaneReduction, Counter, Lane], list[cgen.Generable]]
 class SelectionLoop:
     """A loop that runs in chunks: the extreme key of a chunk, its iteration if it is better, and that one alone.
 
-    Several iterations with the same key are told apart by their numbers, never by the order of lanes.
+    Several iterations with the same key are told apart by their numbers, never by the order of lanes. Where keys are
+    read from memory, those of the next chunk are fetched meanwhile: the second look would leave memory idle.
     """
 
     counter: Counter
@@ -77,6 +80,8 @@ class SelectionLoop:
     body: Body
     lanes: Lanes
     names: SelectionNames
+    fetches: bool
+    """Whether the compiler knows `__builtin_prefetch`."""
 
     def lines(self) -> list[cgen.Generable]:
         names, selected = self.names, self.selected
@@ -86,7 +91,7 @@ class SelectionLoop:
         body = [
             Line(f"const int64_t {names.past} = {past};", past.names),
             Line(f"{kind} {names.extreme} = {neutral(selected.op, selected.dtype)};"),
-            *self._loop(selected.op, selected.dtype, names.extreme, self._key),
+            *self._loop(selected.op, selected.dtype, names.extreme, self._key, self._fetched),
             style.IfStatement(
                 Line(f"{names.extreme} {selected.relation} {selected.place}", selected.names),
                 style.Braces(self._run()),
@@ -112,7 +117,9 @@ class SelectionLoop:
             ),
         ]
 
-    def _loop(self, op: str, dtype: DType, variable: str, update: Change) -> list[cgen.Generable]:
+    def _loop(
+        self, op: str, dtype: DType, variable: str, update: Change, ahead: Ahead = lambda value: []
+    ) -> list[cgen.Generable]:
         """The chunk's iterations in lanes, with an update of a variable in place of the selection."""
         reduction = LaneReduction(self.selected.statement, op, Element(variable, ()), variable, dtype, frozenset())
         first, past = Linear.name(self.names.first), Linear.name(self.names.past)
@@ -121,11 +128,25 @@ class SelectionLoop:
             return Compare(value, "<", past)
 
         def body(value: Int, target: str) -> list[cgen.Generable]:
-            instead: dict[str, Instead] = dict.fromkeys(self.selected.payload, _nothing)
-            instead[self.selected.statement] = lambda printer, statement: [update(printer, statement, value, target)]
-            return self.body(value, instead)
+            return self._instead(value, lambda printer, statement: [update(printer, statement, value, target)])
 
-        return self.lanes(reduction, Counter(self.counter.variable, first, past, 1, test), body)
+        return self.lanes(reduction, Counter(self.counter.variable, first, past, 1, test), body, ahead)
+
+    def _instead(self, value: Int, selection: Instead) -> list[cgen.Generable]:
+        """The loop's body with something in place of the selection."""
+        nothing: dict[str, Instead] = dict.fromkeys(self.selected.payload, _nothing)
+        return self.body(value, nothing | {self.selected.statement: selection})
+
+    def _fetched(self, value: Int) -> list[cgen.Generable]:
+        """A vector of the next chunk's keys begins to come into the cache; beyond an array, that does nothing."""
+        if not (self.fetches and self.selected.reads):
+            return []
+
+        def fetch(printer: StatementPrinter, statement: Assign) -> list[cgen.Generable]:
+            key = printer.value(self.selected.key, self.selected.dtype)
+            return [Line(f"__builtin_prefetch(&{key});", printer.names(statement, stores=False))]
+
+        return self._instead(value + self.size, fetch)
 
     def _key(self, printer: StatementPrinter, statement: Assign, value: Int, target: str) -> Line:
         del value
@@ -136,7 +157,7 @@ class SelectionLoop:
         offsets, names = self.selected.offsets, self.names
         number = value - Linear.name(names.first)
         place = str(number) if offsets == i64 else f"({offsets.c_name})({number})"
-        key = printer.value(self.selected.key, self.selected.dtype)
+        key = printer.operand(self.selected.key, self.selected.dtype)
         text = update(self.selected.nearest, offsets, target, f"{key} == {names.extreme} ? {place} : {self._none}")
         return Line(text, printer.names(statement, stores=False))
 

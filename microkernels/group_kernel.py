@@ -21,6 +21,9 @@ FROM_ANYWHERE = replace(OUTER_PRODUCT, anyhow=("left", "right", "output"))
 PATCH = (4, 8)
 """Rows and columns of a patch of neighbouring work-items: 32, which most GPUs run in lockstep."""
 
+CROWD = 256
+"""The work-items of a group that has a unit to itself if its items use all the registers they can have."""
+
 ADDRESSES = 16
 """Registers of a work-item set aside for addresses."""
 
@@ -80,6 +83,16 @@ class GroupKernel(TileKernel):
         """Registers of 32 bits that an item needs: sums, a step's operands, its share of the next slab, addresses."""
         elements = self.item_rows * self.item_columns + self.item_rows + self.item_columns
         return (elements + sum(self._shares)) * self.panel_dtype.size // 4 + ADDRESSES
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether two groups share a unit only if the compiler uses no more registers than the item needs.
+
+        Those are its `registers` and the operands of one more step, which are read ahead. Smaller groups are several
+        anyhow, and where more is needed a limit costs more than it gains.
+        """
+        ahead = (self.item_rows + self.item_columns) * self.panel_dtype.size // 4
+        return self.items >= CROWD and self.registers + ahead < self.isa.registers
 
     def source(
         self, rows: Iterable[int] | None = None, columns: Iterable[int] | None = None, spaces: Spaces = GLOBAL

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ from codegen.arguments import check_threads
 from microkernels.errors import did_you_mean, shown
 from poly.checks import checked_text
 from poly.compilation import compile_nest
-from poly.errors import SearchError, SearchWarning
+from poly.errors import SearchError, SearchWarning, warn
 
 if TYPE_CHECKING:
     from poly.ir.nest import Nest
@@ -50,10 +49,10 @@ class Direct:
             if isinstance(kernel, SearchError):
                 raise kernel
         except SearchError as error:
-            warnings.warn(f"{error} The call follows the model's schedule.", SearchWarning, stacklevel=2)
+            warn(f"{error} The call follows the model's schedule.", SearchWarning)
             return None
         if kernel.tuning.interrupted:
-            warnings.warn(interruption([kernel.tuning]), SearchWarning, stacklevel=2)
+            warn(interruption([kernel.tuning]), SearchWarning)
         return kernel
 
 

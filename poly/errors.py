@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
+from types import FrameType
+
 from microkernels.errors import PUBLIC
 from microkernels.errors import PolyError as PolyError
 
@@ -52,3 +56,21 @@ class SearchWarning(UserWarning):
     """A search ended early; the best result so far is used."""
 
     __module__ = PUBLIC
+
+
+PACKAGES = frozenset({"poly", "codegen", "microkernels", "benchmarks"})
+DECORATORS = frozenset({"contextlib", "functools"})
+"""Modules whose functions stand around those of poly."""
+
+
+def warn(text: str, kind: type[Warning]) -> None:
+    """Warn at the line that called poly, however far up that is."""
+    names: list[str] = []
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        names.append(frame.f_globals.get("__name__", ""))
+        frame = frame.f_back
+    called = 1 + max(at for at, name in enumerate(names) if name.partition(".")[0] in PACKAGES)
+    while called < len(names) and names[called] in DECORATORS:
+        called += 1
+    warnings.warn(text, kind, stacklevel=called + 1)

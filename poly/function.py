@@ -296,8 +296,8 @@ def from_c(
 
     `source` is the path of a C file, or C text. Of the function, the loops between `#pragma scop` and
     `#pragma endscop` are read, or its whole body if it has no such pragmas. `function` may be left out if one function
-    has them, or if there is one function. The compiler's preprocessor runs first: `include` are folders of headers,
-    `define` are macros, `{"N": 100}`.
+    has them, or if there is one function, or one that is not `static`. The compiler's preprocessor runs first:
+    `include` are folders of headers, `define` are macros, `{"N": 100}`.
 
     Integer parameters that a bound, subscript, extent or condition names are sizes, and other parameters, and global
     arrays, are arguments, in the order in C. `double A[n][m]` and `double (*A)[m]` have these extents; those that C

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from microkernels.errors import shown
 from poly.checks import checked_sizes, is_collection
-from poly.errors import SearchError, SearchWarning
+from poly.errors import SearchError, SearchWarning, warn
 from poly.function import Function
 from poly.ir.nest import Nest, checked_nest
 from poly.names import check_sizes_meant
@@ -211,7 +210,7 @@ def tune(
             own.forget()
     found = [kernel for kernel in kernels if not isinstance(kernel, SearchError)]
     if any(kernel.tuning.interrupted for kernel in found):
-        warnings.warn(interruption([kernel.tuning for kernel in found]), SearchWarning, stacklevel=2)
+        warn(interruption([kernel.tuning for kernel in found]), SearchWarning)
     for kernel in kernels:
         if isinstance(kernel, SearchError):
             raise kernel

@@ -45,6 +45,7 @@ def device_program(program: Program) -> DeviceProgram:
         kernels=tuple(written.kernel for written in planner.kernels),
         plan=plan,
         scratch=tuple(_scratch(program, w) for w in layout.shared + layout.private if scratch_name(w) in used),
+        registers=program.registers,
     )
 
 

@@ -127,7 +127,7 @@ def lane_on(queue: Any, program: DeviceProgram, device: Device) -> Lane:
             f"of that device, or poly.compile(…, target='opencl:{queue.device.name.strip()}')"
         )
     fence = bool(queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE)
-    compiled = built(program.source, queue.context, device.label)
+    compiled = built(program.source, queue.context, device.label, program.registers)
     return Lane(queue, queue.context, fence, lambda: tuple(_kernel(compiled, kernel) for kernel in program.kernels))
 
 

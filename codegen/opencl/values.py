@@ -88,7 +88,7 @@ class DeviceProgram:
 
     The launches of `plan` run one after another, as on an in-order queue; nothing else synchronises them. `buffers` are
     the nest's arrays and scalars in the order of its arguments, `sizes` its open sizes and strides. `routines` is the
-    part of the source that is microkernels.
+    part of the source that is microkernels. `registers` is the most that a work-item may have (0: no limit).
     """
 
     name: str
@@ -99,6 +99,7 @@ class DeviceProgram:
     plan: tuple[HostNode, ...]
     scratch: tuple[Scratch, ...] = ()
     routines: str = ""
+    registers: int = 0
 
     def kernel(self, name: str) -> DeviceKernel:
         return next(kernel for kernel in self.kernels if kernel.name == name)

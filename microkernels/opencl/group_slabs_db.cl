@@ -16,11 +16,11 @@ INLINE void add_TILE(
         put_RIGHT(panels + LEFT_PANEL, right_share, right->along_steps, wide);
     }
     for (; k < end; k += SLAB) {
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (k + SLAB < end) {
+        if (k + SLAB < end) { /* before the barrier, behind which compilers would move it to where it is needed */
             fetch_LEFT(left_share, left, walk, k + SLAB, wide);
             fetch_RIGHT(right_share, right, walk, k + SLAB, wide);
         }
+        barrier(CLK_LOCAL_MEM_FENCE);
         multiply_TILE(sum, a + full, b + full);
         full = PAIR - full;
         if (k + SLAB < end) {

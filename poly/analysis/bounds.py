@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from math import prod
 from random import Random
@@ -10,10 +11,12 @@ from random import Random
 import islpy as isl
 
 from codegen.expr import Load
-from codegen.integer import Affine
+from codegen.integer import Affine, lookups
 from codegen.promotion import LARGEST_INDEX
 from microkernels.errors import shown
+from poly.analysis.values import Sources, ValueFlow
 from poly.errors import SpecError
+from poly.ir.budget import QUESTION, TooCostly, limited
 from poly.ir.guards import unconditional
 from poly.ir.nest import Array, Nest, Statement
 from poly.ir.sets import at_least, first_point, integer, parameters
@@ -29,10 +32,12 @@ def check(nest: Nest) -> Nest:
     """Prove that each access of each iteration is inside its array, and return the nest that is safe to run.
 
     An iteration that accesses an array without elements, at sizes of 0, is not an error: it does not run. The result's
-    domains leave out such iterations; if there are none, the result is the nest itself.
+    domains leave out such iterations, and those that would read in a local what these compute; if there are none, the
+    result is the nest itself.
 
         for i in range(M):                         for i in range(M):
-            x[i] = A[i, 0]    for A: f32[M, N]         if N >= 1: x[i] = A[i, 0]
+            t = A[i, 0]       for A: f32[M, N]         if N >= 1: t = A[i, 0]
+            x[i] = t                                   if N >= 1: x[i] = t
 
     Raises:
         SpecError: an array is larger than any memory, or an access is outside its array. The message names the access,
@@ -40,8 +45,11 @@ def check(nest: Nest) -> Nest:
     """
     _check_room(nest)
     statements = tuple(_checked(statement, nest) for statement in nest.statements)
-    same = all(new is old for new, old in zip(statements, nest.statements, strict=True))
-    return nest if same else replace(nest, statements=statements)
+    if all(new is old for new, old in zip(statements, nest.statements, strict=True)):
+        return nest
+    with suppress(TooCostly), limited(QUESTION, apart=True):
+        statements = _without_readers(nest, statements)
+    return replace(nest, statements=statements)
 
 
 def inside(nest: Nest) -> Nest:
@@ -80,6 +88,41 @@ def conditions(nest: Nest) -> tuple[Affine, ...]:
             below = Affine.make({n: -f for n, f in value.terms}, -value.constant)
             found += [value, below] if constraint.is_equality() else [value]
     return tuple(value for value in found if value not in [Affine.name(size) for size in nest.sizes])
+
+
+def _without_readers(nest: Nest, statements: Sequence[Statement]) -> tuple[Statement, ...]:
+    """Statements that lack some iterations of a nest, without what depends on these by locals."""
+    pairs = zip(statements, nest.statements, strict=True)
+    gone = {old.name: old.domain.subtract(new.domain) for new, old in pairs if new is not old}
+    flow, todo = ValueFlow(nest), [*gone]
+    left = {s.name: s for s in statements}
+    while todo:
+        writer = nest.statement(todo.pop())
+        if nest.array(writer.target.array).kind != "local":
+            continue
+        values = isl.UnionSet.from_set(gone[writer.name])
+        for reader, sources in _readers(flow, writer.target.array):
+            found = sources.written.intersect_range(values).domain()
+            before = gone.get(reader.name)
+            if found.is_empty() or (before is not None and found.is_subset(isl.UnionSet.from_set(before))):
+                continue
+            again = before is not None  # perhaps a recurrence, in whose iterations this would go on
+            at_once = reader.domain.intersect_params(gone[writer.name].params())
+            more = at_once if again else isl.Set.from_union_set(found)
+            gone[reader.name] = more if before is None else before.union(more)
+            rest = reader.domain.intersect_params(nest.context).subtract(gone[reader.name]).coalesce()
+            left[reader.name] = replace(reader, domain=rest.gist_params(nest.context).coalesce())
+            todo.append(reader.name)
+    return tuple(left.values())
+
+
+def _readers(flow: ValueFlow, array: str) -> Iterator[tuple[Statement, Sources]]:
+    """The statements that read an array, with where each access takes its values from."""
+    for statement in flow.nest.statements:
+        for load in dict.fromkeys(load for load in statement.reads if load.array == array):
+            sources = flow.read(statement.name, load)
+            assert sources is not None, "nothing passes through copies here"
+            yield statement, sources
 
 
 def _without(context: isl.Set, part: isl.BasicSet, sizes: tuple[str, ...]) -> isl.Set:
@@ -160,7 +203,7 @@ def _error(nest: Nest, statement: Statement, access: Load, values: Mapping[str, 
     axis, index, extent = next(
         (axis, i.evaluate(values), e.evaluate(values))
         for axis, (i, e) in enumerate(zip(access.indices, array.shape, strict=True))
-        if not 0 <= i.evaluate(values) < e.evaluate(values)
+        if not lookups(i) and not 0 <= i.evaluate(values) < e.evaluate(values)
     )
     verb = "writes" if access == statement.target else "reads"
     iteration = ", ".join(f"{name} = {values[name]}" for name in statement.iterators)

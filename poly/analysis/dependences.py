@@ -17,7 +17,6 @@ run, not only the last.
 
 from __future__ import annotations
 
-import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -30,7 +29,7 @@ import islpy as isl
 
 from codegen.expr import Load, loads
 from poly.display import Block, Cells, Displayed, Preformatted
-from poly.errors import CostWarning
+from poly.errors import CostWarning, warn
 from poly.ir.budget import TooCostly, limited, printed
 from poly.ir.guards import without_conditions
 from poly.ir.nest import Nest, Statement, checked_nest
@@ -136,7 +135,7 @@ def dependences(nest: Nest) -> Dependences:
         analysed = _analyse(checked_nest(nest))
         _keep(nest, analysed)
         if analysed is not None and analysed.rough:
-            warnings.warn(f"the dependences of {nest.name}: {ROUGH}.", CostWarning, stacklevel=2)
+            warn(f"the dependences of {nest.name}: {ROUGH}.", CostWarning)
     found = _known[key][1]
     if found is None:
         raise TooCostly

@@ -15,7 +15,7 @@ from poly.analysis.dependences import Dependence
 from poly.ir.coordinates import linear
 from poly.ir.nest import Nest, Statement
 from poly.ir.paths import Path, paths
-from poly.ir.tree import Band, Node
+from poly.ir.tree import Node, only_loops
 
 
 def reads_first(nest: Nest, tree: Node, loop: str, carried: Dependence) -> bool:
@@ -61,7 +61,7 @@ def _meets(source: Statement, load: Load, sink: Statement, carried: Dependence) 
 def _counters(statement: Statement, path: Path) -> dict[str, str]:
     """The loops around a statement that count one of its iterators; empty unless each iterator is counted."""
     found: dict[str, str] = {}
-    for band in (node for node in path if isinstance(node, Band)):
+    for band in only_loops(path):
         value = linear(statement.iterators, band.function(statement.name))
         if value is not None and value.constant == 0 and len(value.terms) == 1 and value.terms[0][1] == 1:
             found[band.name] = value.terms[0][0]
@@ -69,4 +69,4 @@ def _counters(statement: Statement, path: Path) -> dict[str, str]:
 
 
 def _around(path: Path) -> list[str]:
-    return [node.name for node in path if isinstance(node, Band)]
+    return [node.name for node in only_loops(path)]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import product
 from math import inf
 
@@ -17,13 +16,13 @@ from poly.analysis.dependences import Dependence, dependences
 from poly.analysis.early_reads import reads_first
 from poly.analysis.scans import scanned_in
 from poly.analysis.selections import selected_in, varies
-from poly.ir.budget import QUESTION, limited
+from poly.ir.budget import QUESTION, kept, limited
 from poly.ir.instances import Instances
 from poly.ir.nest import Nest
 from poly.ir.paths import Path, Position, paths
 from poly.ir.sets import first_point
 from poly.ir.strides import extent
-from poly.ir.tree import Band, Node, bands, statements
+from poly.ir.tree import Band, Node, bands, only_loops, statements
 
 KNOWN = 1024
 """The answers that are kept of each question: most steps leave most loops around a dependence as they are."""
@@ -211,7 +210,7 @@ def recurs(nest: Nest, tree: Node, loop: str) -> bool:
 def _iterations(instances: isl.Set, path: Path, loop: str) -> isl.Set:
     """The iterations of a loop, and of those around it, in which some instances of a statement run."""
     name, values = instances.get_tuple_name(), isl.Map.from_domain(instances)
-    for band in (node for node in path if isinstance(node, Band)):
+    for band in only_loops(path):
         values = values.flat_range_product(isl.Map.from_pw_aff(band.function(name)))
         if band.name == loop:
             break
@@ -291,7 +290,7 @@ def _broken(pairs: isl.Map, source: Path, sink: Path) -> isl.Map | None:
     return _backward(pairs, tuple(loops), False)
 
 
-@lru_cache(KNOWN)
+@kept(KNOWN)
 def _backward(pairs: isl.Map, loops: tuple[Ends, ...], ordered: bool) -> isl.Map | None:
     """The same for common loops, inside which the sink runs later if `ordered`."""
     for depth, (first, second) in enumerate(loops):
@@ -304,7 +303,7 @@ def _backward(pairs: isl.Map, loops: tuple[Ends, ...], ordered: bool) -> isl.Map
     return None if ordered else _together(pairs, loops)
 
 
-@lru_cache(KNOWN)
+@kept(KNOWN)
 def _together(pairs: isl.Map, loops: tuple[Ends, ...]) -> isl.Map | None:
     """The pairs at whose ends each of these loops counts the same; None if there are none."""
     if not loops:
@@ -319,7 +318,7 @@ def _differing(pairs: isl.Map, source: Path, sink: Path, loop: str) -> isl.Map |
     return None if loops is None else _apart(pairs, loops)
 
 
-@lru_cache(KNOWN)
+@kept(KNOWN)
 def _apart(pairs: isl.Map, loops: tuple[Ends, ...]) -> isl.Map | None:
     """The pairs at whose ends only the last of these loops counts differently; None if there are none."""
     together, (first, second) = _together(pairs, loops[:-1]), loops[-1]

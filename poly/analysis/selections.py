@@ -14,7 +14,7 @@ from poly.analysis.dependences import Dependence
 from poly.ir.nest import Nest, Statement
 from poly.ir.paths import Path, paths
 from poly.ir.strides import moved_iterator
-from poly.ir.tree import Band, Node
+from poly.ir.tree import Node, only_loops
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def _payload(before: list[Statement], kept: Extreme) -> tuple[Statement, ...]:
 
 
 def _innermost(path: Path) -> str | None:
-    around = [node.name for node in path if isinstance(node, Band)]
+    around = [node.name for node in only_loops(path)]
     return around[-1] if around else None
 
 

@@ -17,13 +17,13 @@ recurrences side by side or in sections, and threads that start again and again.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from functools import lru_cache, partial
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 from microkernels.opencl_isa import DeviceISA, is_gpu
+from poly.autoschedule.rules.attempt import has_loops
 from poly.autoschedule.rules.blocked_sums import blocked_sums
 from poly.autoschedule.rules.blocks import lines
 from poly.autoschedule.rules.factorisations import usual_factorisation
@@ -32,24 +32,31 @@ from poly.autoschedule.rules.grain import in_groups
 from poly.autoschedule.rules.interiors import PAYS
 from poly.autoschedule.rules.jam import usual_jam
 from poly.autoschedule.rules.lanes import in_lanes
-from poly.autoschedule.rules.microkernels import contracted, with_interiors, with_other_loops, with_turned_tiles
+from poly.autoschedule.rules.microkernels import (
+    beyond_boxes,
+    contracted,
+    with_interiors,
+    with_other_loops,
+    with_turned_tiles,
+)
 from poly.autoschedule.rules.orders import is_strided, permuted, usual_orders
 from poly.autoschedule.rules.privatization import privatized
 from poly.autoschedule.rules.register_tiles import register_tiles
 from poly.autoschedule.rules.relayout import relaid
 from poly.autoschedule.rules.row_blocks import passes_locals, row_blocked
 from poly.autoschedule.rules.sections import sectioned
-from poly.autoschedule.rules.sharing import parallel_loops, starts_inside, unshared, usual_sharing
+from poly.autoschedule.rules.sharing import in_shares, parallel_loops, starts_inside, unshared, usual_sharing
 from poly.autoschedule.rules.time_tiles import usual_time_tiles
 from poly.autoschedule.rules.wavefront import interleaved
-from poly.errors import CostWarning, ScheduleError
-from poly.ir.budget import TooCostly, limited
+from poly.errors import CostWarning, ScheduleError, warn
+from poly.ir.budget import TooCostly, kept, limited
 from poly.ir.nest import Nest
 from poly.ir.tree import Micro, bands, walk
 from poly.model.core import Target
 from poly.model.price import price
 from poly.model.work import LOAD
 from poly.schedules.schedule import Schedule, schedule
+from poly.schedules.steps import Skew
 
 AFFORDABLE = 12_000_000
 """The number of isl operations allowed for choosing a schedule: a few seconds."""
@@ -68,13 +75,14 @@ def default_schedule(nest: Nest, target: Target) -> Schedule:
 
 def default_form(nest: Nest, target: Target) -> Form:
     """The form whose usual point is the default schedule."""
-    try:
-        with limited(AFFORDABLE):
-            return _chosen(nest, target)
-    except TooCostly:
-        problem = f"the loops of {nest.name} run as they are written: a better schedule takes too much work to find"
-        warnings.warn(f"{problem}. Remedy: give one, poly.compile(…, schedule=…).", CostWarning, stacklevel=2)
-        return Form.fixed((("order", "as written"), ("innermost", "as written")), schedule(nest))
+    with suppress(TooCostly), limited(AFFORDABLE):
+        made = _chosen(nest, target)
+        is_skewed = any(isinstance(step, Skew) for step in made.tried.steps)
+        if not (nest.sizes and is_skewed) or has_loops(made.tried, target.isa):
+            return made
+    problem = f"the loops of {nest.name} run as they are written: a better schedule takes too much work to find"
+    warn(f"{problem}. Remedy: give one, poly.compile(…, schedule=…).", CostWarning)
+    return Form.fixed((("order", "as written"), ("innermost", "as written")), schedule(nest))
 
 
 def with_ready(
@@ -102,12 +110,30 @@ def _chosen(nest: Nest, target: Target) -> Form:
 
         return usual_form(nest, target.isa)
     usual = _usual(nest, target)
+    return _spared(_on_cpus, target, _with_private_copies, usual, nest, target) or usual
+
+
+Made = TypeVar("Made")
+
+
+def _spared(rule: Callable[..., Made | None], *arguments: Any) -> Made | None:
+    """What a rule makes; None if it takes too much work to find, beside what is kept for what follows."""
     with suppress(TooCostly), limited(AFFORDABLE, reserve=RESERVE):
-        made = None if isinstance(target.isa, DeviceISA) else privatized(nest)
-        if made is not None:
-            private = _usual(made.nest, target).behind(made, ("copies", "private"))
-            return _cheapest((usual, private), target)
-    return usual
+        return rule(*arguments)
+    return None
+
+
+def _on_cpus(target: Target, rule: Callable[..., Made | None], *arguments: Any) -> Made | None:
+    """What a rule for CPUs makes; None on a device."""
+    return None if isinstance(target.isa, DeviceISA) else rule(*arguments)
+
+
+def _with_private_copies(usual: Form, nest: Nest, target: Target) -> Form | None:
+    """The cheaper form of the usual one and that with private copies of arrays; None if there is nothing to copy."""
+    made = privatized(nest)
+    if made is None:
+        return None
+    return _cheapest((usual, _usual(made.nest, target).behind(made, ("copies", "private"))), target)
 
 
 def _usual(nest: Nest, target: Target) -> Form:
@@ -116,7 +142,7 @@ def _usual(nest: Nest, target: Target) -> Form:
     if not made.steps:
         return _plain(usual_loops(nest, target), jam, target)
     kernels, expected = Form.fixed(KERNELS, made), expectation(made, target)
-    blocked = _in_row_blocks(nest, target) if passes_locals(made) else None
+    blocked = _spared(_in_row_blocks, nest, target) if passes_locals(made) else None
     if blocked is not None and (within := expectation(blocked, target)).seconds <= expected.seconds * IN_BLOCKS:
         kernels, expected = Form.fixed(ROW_BLOCKS, blocked), within
     for other, pays in _other_kernels(nest, target) if kernels.traits == KERNELS else ():
@@ -138,7 +164,7 @@ def _plain(loops: Form, jam: Form | None, target: Target) -> Form:
 
 def _jammed(nest: Nest, target: Target) -> Form | None:
     """The form with jammed loops; None if it is none, or on a device."""
-    return None if isinstance(target.isa, DeviceISA) else usual_jam(nest, target.threads)
+    return _on_cpus(target, usual_jam, nest, target.threads)
 
 
 def has_outer_product(made: Schedule) -> bool:
@@ -147,10 +173,11 @@ def has_outer_product(made: Schedule) -> bool:
 
 
 def _in_row_blocks(nest: Nest, target: Target) -> Schedule | None:
-    """The schedule in common blocks of rows; None if there is none, or it takes too much work to find."""
-    with suppress(TooCostly), limited(AFFORDABLE, reserve=RESERVE):
-        made = row_blocked(nest, target)
-        return made and with_other_loops(made, target)
+    """The schedule in common blocks of rows; None if there is none, or isl does not find its loops."""
+    blocked = row_blocked(nest, target)
+    made = blocked and with_other_loops(blocked, target)
+    if made is None or not (nest.sizes and beyond_boxes(made)) or has_loops(made, target.isa):
+        return made
     return None
 
 
@@ -159,13 +186,10 @@ def _other_kernels(nest: Nest, target: Target) -> Iterator[tuple[Form, float]]:
 
     None on a device, or that takes too much work to find.
     """
-    if isinstance(target.isa, DeviceISA):
-        return
     for traits, rule, pays in ((INTERIORS, with_interiors, PAYS), (TURNED, with_turned_tiles, 1.0)):
-        with suppress(TooCostly), limited(AFFORDABLE, reserve=RESERVE):
-            made = rule(nest, target)
-            if made is not None:
-                yield Form.fixed(traits, made), pays
+        made = _spared(_on_cpus, target, rule, nest, target)
+        if made is not None:
+            yield Form.fixed(traits, made), pays
 
 
 KERNELS = (("microkernels", "by the model"),)
@@ -204,7 +228,7 @@ class Expected(NamedTuple):
     least: float
 
 
-@lru_cache(KNOWN)
+@kept(KNOWN)
 def expectation(made: Schedule, target: Target, ready: str = "") -> Expected:
     """What the model expects of a schedule, with open sizes at assumed values; copies of `ready` are there already."""
     parts = usual_parts(made, target, ready)
@@ -214,7 +238,9 @@ def expectation(made: Schedule, target: Target, ready: str = "") -> Expected:
 
 def usual_loops(nest: Nest, target: Target) -> Form:
     """The form of loops without contractions: each legal rule at its usual values."""
-    found = [*(_ordered(order, target) for order in _orders(nest, target)), *_with_columns(nest, target)]
+    found = [_ordered(order, target) for order in _orders(nest, target)]
+    columns = _spared(_on_cpus, target, _with_columns, nest, target)
+    found += [] if columns is None else [columns]
     loops = _simplest(found, target) if len(found) > 1 else found[0]
     return usual_factorisation(nest, target, loops) or loops
 
@@ -224,26 +250,28 @@ def _orders(nest: Nest, target: Target) -> tuple[Form, ...]:
 
     Sums over all results before may also be added in blocks.
     """
-    usual = (*usual_orders(nest, target.caches.l2), *_sums_in_blocks(nest, target))
-    with suppress(TooCostly), limited(AFFORDABLE, reserve=RESERVE):
-        best = _cheapest((usual[0], *permuted(usual[0])), target) if is_strided(usual[0]) else usual[0]
-        return usual if best is usual[0] else (*usual, best)
-    return usual
+    first, *others = usual_orders(nest, target.caches.l2)
+    sums = _on_cpus(target, blocked_sums, schedule(nest), target.isa)
+    more = (
+        None if sums is None else Form.fixed((("sums", "in blocks"),), sums),
+        _spared(_best_order, first, target),
+    )
+    return (first, *others, *filter(None, more))
 
 
-def _with_columns(nest: Nest, target: Target) -> tuple[Form, ...]:
+def _best_order(order: Form, target: Target) -> Form | None:
+    """The permutation of strided loops that the model likes best; None if that is the order as it is."""
+    best = _cheapest((order, *permuted(order)), target) if is_strided(order) else order
+    return None if best is order else best
+
+
+def _with_columns(nest: Nest, target: Target) -> Form | None:
     """The form with strips of contiguous columns."""
-    with suppress(TooCostly), limited(AFFORDABLE, reserve=RESERVE):
-        made = None if isinstance(target.isa, DeviceISA) else relaid(nest, target.caches, target.threads)
-        if made is not None:
-            form = Form.fixed((("strips", "of contiguous columns"),), made)
-            return (in_lanes(lines(form) or form),)
-    return ()
-
-
-def _sums_in_blocks(nest: Nest, target: Target) -> tuple[Form, ...]:
-    made = None if isinstance(target.isa, DeviceISA) else blocked_sums(schedule(nest), target.isa)
-    return () if made is None else (Form.fixed((("sums", "in blocks"),), made),)
+    made = relaid(nest, target)
+    if made is None:
+        return None
+    form = Form.fixed((("strips", "of contiguous columns"),), made)
+    return in_lanes(lines(form) or form)
 
 
 def _ordered(order: Form, target: Target) -> Form:
@@ -266,7 +294,7 @@ def _finished(form: Form, target: Target) -> Form:
         form = rule(form) or form
     beside = interleaved(form)
     with suppress(TooCostly), limited(AFFORDABLE, reserve=RESERVE):
-        sections = None if isinstance(target.isa, DeviceISA) else sectioned(form, target.caches)
+        sections = _on_cpus(target, sectioned, form, target.caches)
         if beside is None and sections is None:
             return in_groups(in_lanes(form), target.isa)
         ways = [in_lanes(way) for way in (form, beside) if way is not None]
@@ -294,7 +322,9 @@ def _simplest(forms: Iterable[Form], target: Target) -> Form:
 
 
 def _less_often_shared(order: Form, shared: Form, target: Target) -> Form | None:
-    """The cheapest form if threads start in each iteration of a loop, or never; they may start for each diagonal.
+    """The cheapest form if threads start in each iteration of a loop, or never.
+
+    They may start for each diagonal, or once for shares of an inner loop.
 
     None if only one form is legal, or it takes too much work to find others.
     """
@@ -306,6 +336,7 @@ def _less_often_shared(order: Form, shared: Form, target: Target) -> Form | None
         tiled = _tiled_in_time(alone, target, shared=True)
         forms = (tiled,) if tiled is not alone else ()
         never = (_tiled_in_time(alone, target),) if has_threads else ()
-        others = (_finished(form, target) for form in (*forms, *never))
+        shares = in_shares(order, target.threads)
+        others = (_finished(form, target) for form in (*forms, *never, *((shares,) if shares else ())))
         return _cheapest((shared, *others), target)
     return None

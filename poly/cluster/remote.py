@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from uuid import uuid4
 
@@ -10,7 +9,7 @@ from poly.autoschedule.spaces.space import Point, Space
 from poly.cluster.crew import Crew, Deserted, WorkerCall, builders, measurers
 from poly.cluster.member import BuiltLibrary, compiled, leave, timed
 from poly.compiled import translate
-from poly.errors import PolyError, SearchError, SearchWarning
+from poly.errors import PolyError, SearchError, SearchWarning, warn
 from poly.measure.builder import WORTH
 from poly.measure.timer import RIVAL, Timing
 from poly.measure.trusted import Recipe, recipe
@@ -54,7 +53,7 @@ class ClusterMeasurer:
         except Deserted as error:
             if not self._trials:
                 raise
-            warnings.warn(f"{error} The search ends with the best so far.", SearchWarning, stacklevel=2)
+            warn(f"{error} The search ends with the best so far.", SearchWarning)
 
     def pause(self) -> None:
         """Nothing to do: a worker itself limits the arrays that it keeps."""

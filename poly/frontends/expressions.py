@@ -80,12 +80,12 @@ def _expression(node: ast.expr, scope: Scope) -> Expr:
                 f"`{ast.unparse(node)}` uses an operator that is not one of + - * / **",
                 "Divide data by / and round by floor; // and % are for indices and sizes.",
             )
+        case ast.Attribute() | ast.Call() if isinstance(found := scope.constants.get(ast.unparse(node)), float):
+            return Const(found)
         case ast.Call():
             return _call(node, scope)
         case ast.IfExp(test=test, body=then, orelse=other):
             return Ternary(truth(test, scope), expression(then, scope), expression(other, scope))
-        case ast.Attribute() if isinstance(found := scope.constants.get(ast.unparse(node)), float):
-            return Const(found)
     raise scope.source.error(
         node,
         f"`{ast.unparse(node)}` is no value that poly knows",

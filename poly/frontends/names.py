@@ -7,6 +7,7 @@ import builtins
 import keyword
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from numbers import Integral, Real
 from types import FrameType, ModuleType
 from typing import Any
@@ -71,7 +72,18 @@ def constants(function: ast.FunctionDef, source: Source, names: Mapping[str, Any
             found[node.id] = value if isinstance(value, Linear) else Affine.of(int(value))
         elif isinstance(value, Real):
             found[node.id] = float(value)
-    return found | _of_modules(function, names)
+    return found | _of_modules(function, names) | _infinities(function, names)
+
+
+def _infinities(function: ast.FunctionDef, names: Mapping[str, Any]) -> dict[str, float]:
+    """The calls of Python's float for numbers without a literal, as written: `{"float('inf')": inf}`."""
+    found: dict[str, float] = {}
+    for node in ast.walk(function):
+        match node:
+            case ast.Call(func=ast.Name(id="float"), args=[ast.Constant(value=str(text))], keywords=[]):
+                with suppress(ValueError):
+                    found |= {ast.unparse(node): float(text)} if names.get("float", float) is float else {}
+    return found
 
 
 def _of_modules(function: ast.FunctionDef, names: Mapping[str, Any]) -> dict[str, float]:

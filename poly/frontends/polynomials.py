@@ -81,11 +81,18 @@ def divided(offset: Polynomial, size: str) -> tuple[Polynomial, Polynomial]:
     return quotient, rest
 
 
-def indices(offset: Polynomial, strides: Iterable[str]) -> list[Polynomial]:
-    """The index of each dimension, outermost first."""
+def indices(offset: Polynomial, strides: Iterable[str], loops: Iterable[Range] = ()) -> list[Polynomial]:
+    """The index of each dimension, outermost first.
+
+    One that is never 0 or more counts from the row before: `(i + 1)*n - 1 - j` is the element `n - 1 - j` of row `i`.
+    """
     found: list[Polynomial] = []
+    around = list(loops)
     for size in reversed(list(strides)):
         offset, rest = divided(offset, size)
+        most = greatest(rest, around)
+        if most is not None and most.keys() == {()} and most[()] < 0:
+            offset, rest = total(offset, {(): -1}), total(rest, {(size,): 1})
         found.insert(0, rest)
     return [offset, *found]
 

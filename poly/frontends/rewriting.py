@@ -13,7 +13,7 @@ DEEPEST = 150
 """The most levels of nested expressions and statements; a sum of 100 terms has 100."""
 
 
-class _Copier(ast.NodeTransformer):
+class Copier(ast.NodeTransformer):
     """Visits a copy of each node."""
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
@@ -26,7 +26,7 @@ class _Copier(ast.NodeTransformer):
 def replaced(whole: AstT, old: ast.expr, new: ast.expr) -> AstT:
     """The tree with one node in it replaced."""
 
-    class Replacer(_Copier):
+    class Replacer(Copier):
         def visit(self, node: ast.AST) -> Any:
             return new if node is old else self.generic_visit(node)
 
@@ -37,9 +37,9 @@ def replaced(whole: AstT, old: ast.expr, new: ast.expr) -> AstT:
 def substituted(tree: AstT, values: Mapping[str, ast.expr]) -> AstT:
     """The tree with copies of expressions in place of names; a name that is assigned gets another name."""
 
-    class Substitution(_Copier):
+    class Substitution(Copier):
         def visit_Name(self, node: ast.Name) -> ast.AST:
-            found = _Copier().visit(values.get(node.id, node))
+            found = Copier().visit(values.get(node.id, node))
             if isinstance(found, ast.Name):
                 found.ctx = node.ctx
             return found  # type: ignore[no-any-return]  # a copy of an expression

@@ -14,6 +14,7 @@ from poly.frontends import names
 from poly.frontends.expressions import element, scalar
 from poly.frontends.locals import Locals, restarts
 from poly.frontends.scope import Local, Scope
+from poly.frontends.selecting import read_names
 
 
 class Targets:
@@ -89,15 +90,29 @@ class Targets:
         return self.locals.define(target.id, self._type(target, expr, scope), (), scope.loops)
 
     def _type(self, target: ast.Name, expr: Expr, scope: Scope) -> DType:
-        """A scalar's type: as declared, else that of the elements in its value, else the one type of all arguments."""
+        """A scalar's type: as declared, else that of the elements in its value, or in what it is assigned elsewhere.
+
+        Without any, it is the one type of all arguments.
+        """
         if target.id in self.locals.declared:
             return self.locals.declared[target.id]
-        types = {self.type_of(load, scope) for load in loads(expr)} or {a.dtype for a in scope.arguments.values()}
+        own = {self.type_of(load, scope) for load in loads(expr)}
+        types = own or self._assigned_types(target.id, scope) or {a.dtype for a in scope.arguments.values()}
         if len(types) != 1:
             raise scope.source.error(
                 target, f"the type of `{target.id}` is not clear", f"Declare it: `{target.id}: f32 = ...`."
             )
         return types.pop()
+
+    def _assigned_types(self, name: str, scope: Scope) -> set[DType]:
+        """The types of the arguments' elements in all that a scalar is assigned."""
+        found = set[DType]()
+        for node in ast.walk(self._definition):
+            match node:
+                case ast.Assign(targets=[ast.Name(id=own)], value=value) | ast.AugAssign(ast.Name(id=own), value=value):
+                    read = read_names(value) if own == name else ()
+                    found |= {scope.arguments[one].dtype for one in read if one in scope.arguments}
+        return found
 
     def type_of(self, load: Load, scope: Scope) -> DType:
         """The type of an element."""

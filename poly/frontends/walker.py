@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 
 import islpy as isl
 
-from codegen.expr import Binary, Cast, Expr, Load, Logic, Predicate, Ternary, Truth, accessed, operands
+from codegen.expr import Binary, Cast, Expr, Load, Logic, Predicate, Ternary, Truth, operands
 from codegen.expr import Node as ExprNode
-from codegen.integer import lookups
 from codegen.promotion import misfits
 from microkernels.dtypes import DType
 from poly.errors import SpecError
@@ -21,29 +20,17 @@ from poly.frontends.expressions import expression, is_data, truth
 from poly.frontends.ranges import loop_of, values
 from poly.frontends.reductions import as_reduction, guarded_update
 from poly.frontends.scope import Scope
-from poly.frontends.selecting import tested_last
+from poly.frontends.selecting import tested_last, with_kept
 from poly.frontends.source import Source
 from poly.frontends.targets import Targets
 from poly.ir.instances import coordinate
 from poly.ir.nest import Op, Statement
-from poly.ir.sets import function, set_space
+from poly.ir.sets import set_space
 from poly.ir.tree import Band, Leaf, Node, Sequence, statements
 
 Assign = Callable[[ast.expr, ast.expr, isl.Set], Node]
 """Makes the statement that assigns a value to a target in a domain."""
 UPDATES: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
-
-
-@dataclass(frozen=True)
-class Guard:
-    """The condition of an `if` on data around the present place, and the arrays that were written below that `if`.
-
-    `depth` is the number of loops around it.
-    """
-
-    test: Truth
-    depth: int
-    written: set[str] = field(default_factory=set)
 
 
 class Walker:
@@ -56,7 +43,9 @@ class Walker:
         self._sizes = sizes
         self._prefix = prefix
         self._around: tuple[ast.For, ...] = ()
-        self._guards: tuple[Guard, ...] = ()
+        self._guards: tuple[Truth, ...] = ()
+        """The conditions on data around the present place."""
+        self._names: set[str] = set()
 
     def walk(self, definition: ast.FunctionDef) -> Node:
         """The tree of the function's loops.
@@ -64,6 +53,7 @@ class Walker:
         Raises:
             SpecError: the function has something that a nest can't have, or assigns nothing.
         """
+        self._names = {name.id for name in ast.walk(definition) if isinstance(name, ast.Name)}
         nodes = self._block(definition.body, isl.Set.universe(set_space(self._sizes, 0)))
         if not nodes:
             raise self._scope.source.error(
@@ -113,29 +103,10 @@ class Walker:
         if is_data(node.test, self._scope):
             return self._if_data(node, domain)
         test = condition(node.test, self._scope, domain)
-        return self._apart(
+        return self._either(
             lambda: self._block(node.body, domain.intersect(test)),
             lambda: self._block(node.orelse, domain.subtract(test)),
         )
-
-    def _apart(self, *alternatives: Callable[[], list[Node]]) -> list[Node]:
-        """The nodes of alternatives with disjoint domains: none sees what another one has written."""
-        guards = [guard for guard in self._guards if guard.depth == len(self._scope.loops)]
-        before = [frozenset(guard.written) for guard in guards]
-        every = [set(own) for own in before]
-
-        def alone(made: Callable[[], list[Node]]) -> list[Node]:
-            for guard, own in zip(guards, before, strict=True):
-                guard.written.intersection_update(own)
-            nodes = made()
-            for written, guard in zip(every, guards, strict=True):
-                written |= guard.written
-            return nodes
-
-        nodes = self._either(*(partial(alone, made) for made in alternatives))
-        for guard, written in zip(guards, every, strict=True):
-            guard.written.update(written)
-        return nodes
 
     def _either(self, *alternatives: Callable[[], list[Node]]) -> list[Node]:
         """The nodes of alternatives; what only some of them assign may have no value afterwards."""
@@ -154,17 +125,20 @@ class Walker:
         match _parted(node, self._scope):
             case ast.If() as outer:
                 return self._if(outer, domain)
+        kept = with_kept(node, self._names)
+        if kept is not None:
+            copies, test_of_copies = kept
+            return [*self._block(copies, domain), *self._if_data(test_of_copies, domain)]
         parts = parted(node.test, self._scope, domain)
         if parts is not None:
             tests = ((where, ast.copy_location(ast.If(test, node.body, node.orelse), node)) for where, test in parts)
-            return self._apart(*(partial(self._if_data, test, where) for where, test in tests))
+            return self._either(*(partial(self._if_data, test, where) for where, test in tests))
         test = truth(node.test, self._scope)
         around = self._guards
-        frame = Guard(test, len(self._scope.loops))
-        self._guards = (*around, frame)
+        self._guards = (*around, test)
 
         def otherwise() -> list[Node]:
-            self._guards = (*around, replace(frame, test=Logic("not", (test,))))
+            self._guards = (*around, Logic("not", (test,)))
             return self._block(node.orelse, domain)
 
         nodes = self._either(lambda: self._block(tested_last(node.test, node.body), domain), otherwise)
@@ -180,7 +154,7 @@ class Walker:
         if parts is None:
             return [assign(target, value, domain)]
         sides = ((both.elts, where) for where, both in parts)
-        return self._apart(*(partial(self._by_case, new[0], new[1], where, assign) for new, where in sides))
+        return self._either(*(partial(self._by_case, new[0], new[1], where, assign) for new, where in sides))
 
     def _chain(self, node: ast.stmt, targets: list[ast.expr], value: ast.expr, domain: isl.Set) -> list[Node]:
         """`a = b = value`, one assignment after the other, left to right."""
@@ -227,31 +201,8 @@ class Walker:
         dtype = self._targets.type_of(place, self._scope)
         if not self._guards:
             return as_reduction(place, expr, dtype)
-        for guard in self._guards:
-            tested = accessed(guard.test)
-            changed = next((load.array for load in tested if load.array in guard.written), None)
-            if guard.depth < len(self._scope.loops):
-                changed = changed or next((load.array for load in tested if self._meets(load, place, domain)), None)
-            if changed is not None:
-                raise self._scope.source.error(
-                    node,
-                    f"`{changed}` decides whether this runs, and has changed since it was tested",
-                    "Keep the tested value in a scalar before the `if`: `t = ...`.",
-                )
-        for guard in self._guards:
-            guard.written.add(place.array)
-        tests = tuple(guard.test for guard in self._guards)
-        test = tests[0] if len(tests) == 1 else Logic("and", tests)
+        test = self._guards[0] if len(self._guards) == 1 else Logic("and", self._guards)
         return ("=", expr) if is_new else guarded_update(test, place, expr, dtype)
-
-    def _meets(self, read: Load, place: Load, domain: isl.Set) -> bool:
-        """Whether an instance may assign the element that is read."""
-        if read.array != place.array or any(map(lookups, read.indices)):
-            return read.array == place.array
-        for pair in zip(read.indices, place.indices, strict=True):
-            one, other = (function(domain.get_space(), index, self._scope.indices) for index in pair)
-            domain = domain.intersect(one.eq_set(other))
-        return not domain.is_empty()
 
     def _add(self, node: ast.stmt, place: Load, op: Op, expr: Expr, domain: isl.Set) -> Node:
         source = self._scope.source

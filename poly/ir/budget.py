@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache, wraps
+from typing import Any, ParamSpec, TypeVar, cast
 
 import islpy as isl
 
@@ -27,6 +28,9 @@ QUESTION = 1_000_000
 LOCALS = 16
 """The most local variables of a set that loops are generated for. To eliminate them isl compares pairs of bounds again
 and again, without counting operations: for forty-eight variables that bound each other, this took minutes."""
+
+Answer = TypeVar("Answer")
+Given = ParamSpec("Given")
 
 GAUGE = isl.Set("{ [i] : 0 <= i < 10 and (exists k : i = 3k + 1) }")
 """A query on this set fails if and only if the operations are spent."""
@@ -44,9 +48,10 @@ class TooCostly(PolyError):
 
 @dataclass
 class _Budget:
-    """A number of operations, and how many of them are spent."""
+    """A number of operations, how many of them are spent, and whether no enclosing budget pays for them."""
 
     whole: int
+    apart: bool
     spent: int = 0
 
     @property
@@ -67,6 +72,30 @@ _current: _Budget | None = None
 _asking = threading.RLock()
 """Held while a budget is in force, since isl counts the operations of all threads together."""
 
+_forget: list[Callable[[], None]] = []
+"""What empties the caches of answers that a budget pays for."""
+
+
+def kept(most: int) -> Callable[[Callable[Given, Answer]], Callable[Given, Answer]]:
+    """Keep up to so many answers of a function until the next outermost budget, that of a public call, begins.
+
+    An answer from a call before would be free: what is left of the budget, and thus results, would depend on it. So
+    would they on one found for a cached result, `apart`: it may be there already.
+    """
+
+    def decorated(function: Callable[Given, Answer]) -> Callable[Given, Answer]:
+        cache = lru_cache(most)(function)
+        known = cast("Callable[Given, Answer]", cache)
+        _forget.append(cache.cache_clear)
+
+        @wraps(function)
+        def answer(*given: Given.args, **named: Given.kwargs) -> Answer:
+            return function(*given, **named) if _current and _current.apart else known(*given, **named)
+
+        return answer
+
+    return decorated
+
 
 @contextmanager
 def limited(operations: int, apart: bool = False, reserve: int = 0) -> Iterator[None]:
@@ -86,7 +115,10 @@ def limited(operations: int, apart: bool = False, reserve: int = 0) -> Iterator[
             _refuse_spent()
             around.pay(_used())
             operations = operations if apart else min(operations, around.without(reserve))
-        _current = budget = _Budget(operations)
+        else:
+            for forget in _forget:
+                forget()
+        _current = budget = _Budget(operations, apart or (around is not None and around.apart))
         _count()
         try:
             yield

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from math import prod
 
 import islpy as isl
+
+from poly.ir.budget import kept
 
 KNOWN = 256
 """The answers that are kept of a question that each of a schedule's steps asks again."""
@@ -103,12 +105,12 @@ class Instances:
         return _is_box(self, tuple(functions))
 
 
-@lru_cache(KNOWN)
+@kept(KNOWN)
 def _low(instances: Instances, function: isl.PwAff) -> isl.PwAff:
     return instances.values([function]).dim_min(0).gist(instances.domain).coalesce()
 
 
-@lru_cache(KNOWN)
+@kept(KNOWN)
 def _count(instances: Instances, function: isl.PwAff) -> isl.PwAff:
     return _extent(instances.values([function])).gist(instances.domain).coalesce()
 
@@ -118,13 +120,13 @@ def _extent(values: isl.Map) -> isl.PwAff:
     return values.dim_max(0).sub(values.dim_min(0)).add_constant_val(isl.Val(1))
 
 
-@lru_cache(KNOWN)
+@kept(KNOWN)
 def span(points: isl.Set, function: isl.PwAff) -> tuple[isl.Val, isl.Val] | None:
     """The least and the greatest value of a function on a set, infinite where sizes bound it; None if it is empty."""
     values = isl.Map.from_pw_aff(function).intersect_domain(points).range()
     return None if values.is_empty() else (values.dim_min_val(0), values.dim_max_val(0))
 
 
-@lru_cache(KNOWN)
+@kept(KNOWN)
 def _is_box(instances: Instances, functions: tuple[isl.PwAff, ...]) -> bool:
     return bool(instances.values(functions).is_equal(instances.box(functions)))

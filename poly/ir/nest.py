@@ -18,7 +18,7 @@ from microkernels.errors import did_you_mean, plain, shown
 from poly.checks import checked_size, checked_sizes
 from poly.display import Block, Displayed, Preformatted
 from poly.errors import SpecError
-from poly.ir.budget import printed, unlimited
+from poly.ir.budget import QUESTION, limited, printed, unlimited
 from poly.ir.fixing import fix_expr, fix_load, fix_set, fix_tree
 from poly.ir.sets import access_map, box
 from poly.ir.tree import Node, bands, statements
@@ -84,10 +84,11 @@ class Statement:
     @cached_property
     def spans(self) -> dict[str, tuple[int, int] | None]:
         """The least value of each iterator, and the number of values to its greatest; None if they depend on a size."""
-        found = ((self.domain.dim_min_val(at), self.domain.dim_max_val(at)) for at in range(len(self.iterators)))
+        with limited(QUESTION, apart=True):
+            ends = [(self.domain.dim_min_val(at), self.domain.dim_max_val(at)) for at in range(len(self.iterators))]
         spans = (
             (low.to_python(), high.to_python() - low.to_python() + 1) if low.is_int() and high.is_int() else None
-            for low, high in found
+            for low, high in ends
         )
         return dict(zip(self.iterators, spans, strict=True))
 

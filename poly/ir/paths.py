@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 
 import islpy as isl
 
 from poly.ir.nest import Nest
-from poly.ir.tree import Band, Copy, Leaf, Micro, Node, Sequence
+from poly.ir.tree import Band, Copy, Leaf, Micro, Node, Sequence, only_loops
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,16 @@ def paths(tree: Node) -> dict[str, Path]:
     found: dict[str, Path] = {}
     _collect(tree, (), found)
     return found
+
+
+def loops_around(tree: Node, statement: str) -> tuple[Band, ...]:
+    """The loops around a statement, outermost first, with those that a microkernel absorbs."""
+    return only_loops(paths(tree)[statement])
+
+
+def loops_outside(path: Path, loop: str) -> tuple[Band, ...]:
+    """The loops of a path around one of them."""
+    return tuple(takewhile(lambda band: band.name != loop, only_loops(path)))
 
 
 def _collect(node: Node, above: Path, found: dict[str, Path]) -> None:

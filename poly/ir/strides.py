@@ -12,7 +12,7 @@ from poly.ir.instances import span
 from poly.ir.layout import offset, step
 from poly.ir.nest import Nest, Statement
 from poly.ir.paths import Path
-from poly.ir.tree import Band
+from poly.ir.tree import Band, only_loops
 
 STRIDED = 16
 """The cost of an access that touches another cache line each time; one that goes to the next element costs 1."""
@@ -24,7 +24,7 @@ def moved_iterator(statement: Statement, path: Path, loop: str, by: int = 1) -> 
     `path` leads to the statement. None if no iterator does, or more than one.
     """
     fixed: set[str] = set()
-    for band in (node for node in path if isinstance(node, Band)):
+    for band in only_loops(path):
         moved = {name: c for name, c in _coefficients(statement, band).items() if name not in fixed}
         if band.name == loop:
             return next(iter(moved)) if list(moved.values()) == [by] else None

@@ -13,7 +13,7 @@ functions and of the positions in sequences, outermost first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
@@ -162,4 +162,9 @@ def statements(node: Node) -> tuple[str, ...]:
 
 def bands(node: Node) -> tuple[Band, ...]:
     """The loops, outermost first, in textual order."""
-    return tuple(n for n in walk(node) if isinstance(n, Band))
+    return only_loops(walk(node))
+
+
+def only_loops(nodes: Iterable[object]) -> tuple[Band, ...]:
+    """The loops among nodes: of a path, or of a body."""
+    return tuple(node for node in nodes if isinstance(node, Band))

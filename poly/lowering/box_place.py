@@ -18,7 +18,7 @@ from microkernels.isa import ISA
 from microkernels.opencl_isa import DeviceISA
 from poly.errors import ScheduleError
 from poly.ir.edits import chain
-from poly.ir.tree import Band, Copy, Node, bands, statements
+from poly.ir.tree import Band, Copy, Node, bands, only_loops, statements
 from poly.ir.work_groups import LaunchedLoops, item_loops, kernels, width
 
 GUESS = 1024
@@ -39,7 +39,7 @@ class CopyPlace:
 
     @staticmethod
     def of(tree: Node, node: Copy) -> CopyPlace:
-        above = tuple(n for n in chain(tree, node) if isinstance(n, Band))
+        above = only_loops(chain(tree, node))
         kernel = next((kernel for kernel in kernels(tree) if chain(kernel.body, node)), None)
         return CopyPlace(node, above, kernel, width(kernel.body if kernel else tree))
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from contextlib import suppress
 from dataclasses import replace
+from functools import lru_cache
 from typing import Literal
 
 from codegen.declarations import around_shared, declared, shadows
@@ -14,11 +14,12 @@ from microkernels.catalogue import gemv_source, pack_source, scatter_source
 from microkernels.ctext import letters
 from microkernels.dtypes import bf16, f16
 from microkernels.errors import TargetError
+from microkernels.group_kernel import GroupKernel
 from microkernels.isa import ISA
 from microkernels.kernel import TileKernel
 from microkernels.opencl_isa import DeviceISA
 from poly.analysis.overflow import check_room, prove
-from poly.errors import CostWarning, ScheduleError
+from poly.errors import CostWarning, ScheduleError, warn
 from poly.ir.budget import TooCostly, limited
 from poly.ir.guards import NONE, Conditions, guarded
 from poly.ir.instances import Instances
@@ -39,6 +40,9 @@ from poly.lowering.stored import with_stored_types
 LOWERED = 2_000_000
 """Operations that isl may use for copies, microkernels and loops, and again for loops with conditions inside."""
 
+KNOWN = 2
+"""The programs that are kept."""
+
 ROUTINES = {"gemv": gemv_source, "scatter": scatter_source}
 """Generators of the C text of the routines other than packing and the outer-product kernels."""
 
@@ -55,7 +59,7 @@ def lower(nest: Nest, tree: Node, isa: ISA, expanded: bool = False, ahead: str |
     whole = expanded or not any(array.kind == "local" for array in nest.arrays)
     for kept in dict.fromkeys((whole, True)):
         with suppress(TooCostly), limited(LOWERED):
-            return _lowered(nest, tree, isa, NONE, kept, ahead)
+            return _unconditional(nest, tree, isa, kept, ahead)
     try:
         with limited(LOWERED):
             return _guarded(nest, tree, isa)
@@ -64,6 +68,12 @@ def lower(nest: Nest, tree: Node, isa: ISA, expanded: bool = False, ahead: str |
             f"the loops of this schedule of {nest.name} are too many or too complicated to find their bounds. Remedy: "
             "known sizes, fewer tiles in tiles, tile sizes that divide each other, or a nest with simpler conditions."
         ) from error
+
+
+@lru_cache(KNOWN)
+def _unconditional(nest: Nest, tree: Node, isa: ISA, expanded: bool, ahead: str | None) -> Program:
+    """The program without conditions inside its loops, kept for a compilation after the question whether it is one."""
+    return _lowered(nest, tree, isa, NONE, expanded, ahead)
 
 
 def _guarded(nest: Nest, tree: Node, isa: ISA) -> Program:
@@ -76,10 +86,9 @@ def _guarded(nest: Nest, tree: Node, isa: ISA) -> Program:
     simple, conditions = guarded(nest)
     if not conditions or any(isinstance(n, Micro) or (isinstance(n, Band) and n.items) for n in walk(tree)):
         raise TooCostly
-    warnings.warn(
+    warn(
         f"the loops of {nest.name} have conditions inside: better ones take too much work to find.",
         CostWarning,
-        stacklevel=4,
     )
     return _lowered(simple, tree, isa, conditions, expanded=True)  # it is not known how long its values live
 
@@ -118,8 +127,15 @@ def _lowered(
         text=nest.source,
         isa=isa,
         fused=nest.reassociate,
+        registers=isa.registers if _is_crowded(tree) else 0,
     )
     return program if isinstance(isa, DeviceISA) else with_stored_types(program)
+
+
+def _is_crowded(tree: Node) -> bool:
+    """Whether a work-group's microkernel needs a limit of registers."""
+    kernels = (node.kernel for node in walk(tree) if isinstance(node, Micro))
+    return any(isinstance(kernel, GroupKernel) and kernel.is_crowded for kernel in kernels)
 
 
 def _accessed(nest: Nest) -> frozenset[str]:

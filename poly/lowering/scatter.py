@@ -7,8 +7,8 @@ columns k of Y[k, q]                                ->      single results, of w
 from __future__ import annotations
 
 from codegen.instructions import Call, Cell, Let, Pointer, Table, Value, Write
-from codegen.integer import Int, Linear, Test, maximum, minimum, remainder
-from codegen.loop_ir import For, Node, below
+from codegen.integer import Compare, Int, Linear, Test, maximum, minimum, remainder
+from codegen.loop_ir import For, If, Node, below
 from microkernels.ctext import suffix
 from microkernels.isa import ISA
 from microkernels.kernel import OuterProduct
@@ -63,7 +63,8 @@ def ragged(tile: KernelTile, kernel: OuterProduct, isa: ISA, first: Int, length:
     to = Pointer(output.array, place.substitute({column: Linear.name("from")}))
     source = Pointer("tile", Linear.name("row") * kernel.columns + Linear.name("from") - _begin(node.columns))
     store = Call(f"store_run_{suffix(isa, kernel.dtype)}", (to, source, length, accumulate))
-    return each_row(below([along(node.rows, "row", "this_row"), *quotients, Let("from", first)], [store]))
+    some = If(Compare(Linear(), "<", length), store)  # the places of no columns may be outside of tile and array
+    return each_row(below([along(node.rows, "row", "this_row"), *quotients, Let("from", first)], [some]))
 
 
 def _begin(columns: Band | None) -> Int:

@@ -42,7 +42,7 @@ from poly.ir.nest import Array, Nest, Statement
 from poly.ir.paths import Path, paths
 from poly.ir.sets import function, number, own_names, set_space
 from poly.ir.strides import accesses
-from poly.ir.tree import Band, Copy, Micro, Node, bands, mapped, walk
+from poly.ir.tree import Band, Copy, Micro, Node, bands, mapped, only_loops, walk
 from poly.ir.work_groups import width
 from poly.lowering import box
 from poly.lowering.calls import MemoryPart, involves
@@ -295,7 +295,7 @@ def _loops_around(uses: Sequence[_Use]) -> tuple[Band, ...]:
         if not all(len(path) > at and (path[at] is part or path[at] == part) for path in others):
             break
         common.append(part)
-    return tuple(part for part in common if isinstance(part, Band))
+    return only_loops(common)
 
 
 def _sides(array: Array, uses: Sequence[_Use], above: Sequence[Band]) -> tuple[Side | None, ...] | None:

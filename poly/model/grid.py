@@ -38,6 +38,9 @@ BLOCKS = (96, 192, 384, 768, 1536, 3072, 6144, 12288)
 COARSE_ROWS, COARSE_DEPTHS, COARSE_COLUMNS, COARSE_BLOCKS = (6, 8, 14, 28), (128, 384, 1024), (192, 384, 768), (192,)
 """The same for a grid of some hundreds of points."""
 
+SEVERAL = 4
+"""The parts of each thread where their number is open."""
+
 BUSY = 2
 """In a coarse grid, the most registers per vector of a register tile: smaller ones idle, unless they have all rows."""
 
@@ -226,7 +229,7 @@ class Grid:
             return (None,)
         blocks = COARSE_COLUMNS if self.coarse else BLOCKS
         open_ended = structure.pack_right and not structure.panel_by_panel and self._open(self.work.columns)
-        return self._cuts(self.work.n, blocks, shared) if not open_ended else blocks
+        return self._cuts(self.work.n, blocks, self._part(self.work.n, self.work.columns) * shared, open_ended)
 
     def _blocks(self, structure: TileStructure) -> tuple[Value, ...]:
         """Blocks of rows. If their number is open, they must be cut for a copy to be bounded."""
@@ -236,13 +239,19 @@ class Grid:
             return (None,)
         blocks = COARSE_BLOCKS if self.coarse else BLOCKS
         open_ended = structure.pack_left and self._open(self.work.rows)
-        return self._cuts(self.work.m, blocks, shared) if not open_ended else blocks
+        return self._cuts(self.work.m, blocks, self._part(self.work.m, self.work.rows) * shared, open_ended)
 
-    def _cuts(self, extent: int, blocks: Sequence[int], shared: bool) -> tuple[Value, ...]:
-        """Blocks smaller than the extent, then None; if threads share them, each one's part, halved again and again."""
-        if not shared:
-            return (*sorted(block for block in blocks if block < extent), None)
-        part = ceil(extent / self.target.threads)
+    def _part(self, extent: int, axes: Sequence[Axis]) -> int:
+        """A thread's part; of an open extent one of several, so that what an unknown extent leaves over is little."""
+        return ceil(extent / self.target.threads / (SEVERAL if self._open(axes) else 1))
+
+    def _cuts(self, extent: int, blocks: Sequence[int], part: int, cut: bool) -> tuple[Value, ...]:
+        """Blocks smaller than the extent, then None unless it has to be cut; if threads share them, each one's part.
+
+        That may be halved again and again. If it is not shared, `part` is 0.
+        """
+        if not part:
+            return tuple(blocks) if cut else (*sorted(block for block in blocks if block < extent), None)
         halves = takewhile(lambda size: size >= blocks[0], (ceil(part / 2**n) for n in count(1)))
         return (*reversed(list(halves)), part)
 

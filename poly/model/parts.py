@@ -122,7 +122,8 @@ class ScheduleParts:
 
     `copied` are the operands that are copies, which are dense; `sides` are those of register tiles; `reused` has the
     bytes of memory of locals, which is used again and again; `arrays` has the name and the bytes of the array of each
-    operand that is none of these copies.
+    operand that is none of these copies. `exchanged` are the bytes of results in all blocks on shared diagonals, which
+    a core may have to fetch from another.
     """
 
     whole: LoopPart
@@ -131,3 +132,4 @@ class ScheduleParts:
     sides: Mapping[int, Side] = field(default_factory=dict)
     reused: Mapping[int, float] = field(default_factory=dict)
     arrays: Mapping[int, tuple[str, float]] = field(default_factory=dict)
+    exchanged: Mapping[int, float] = field(default_factory=dict)

@@ -40,25 +40,30 @@ def price(form: ScheduleParts, target: Target) -> Cost:
     if not form.computed:  # nothing runs
         return Cost(0.0, (CostPart("arithmetic", 0.0),))
     traffic, share = Traffic(form), _share(form, target.threads)
-    fetched, misses = _fetched(traffic, target), traffic.misses()
+    fetched, misses = _fetched(form, traffic, target), traffic.misses()
     tiles = _tiles(form, traffic, fetched, misses, target, share)
     loops = _loops(form, fetched, misses, target, share)
     alone = (
-        CostPart("late lines", _late(form, traffic, fetched, target) * share),
+        CostPart("late lines", _late(form, traffic, fetched, target, share)),
         CostPart("copies", _copies(traffic.whole, form, target) * share + WORKSPACE * bool(form.copied)),
         CostPart("threads", sum(one.starts for one in form.computed) * target.rates.start * (target.threads > 1)),
     )
-    least = max(part.bytes / rate(target, part.name) for part in tiles if part.name in LEVELS) * share
+    least = max(_moving(part.bytes, part.name, target, share) for part in tiles if part.name in LEVELS)
     together = max(least, sum(part.seconds for part in tiles))
     overlapped = sum(part.seconds**OVERLAP for part in loops) ** (1 / OVERLAP)
     seconds = together + overlapped + sum(part.seconds for part in alone)
     return Cost(seconds, (*_merged(tiles, loops), *alone))
 
 
-def rate(target: Target, level: str) -> float:
-    """Bytes per second from a level of memory."""
-    rates = target.rates
-    return rates.l2 if level == "L2" else rates.l3 if level == "L3" else rates.memory
+def _moving(bytes: float, level: str, target: Target, share: float) -> float:
+    """Seconds in which threads move bytes from a level, of which the busiest one moves the given share.
+
+    While it moves what is beyond its equal share, the others wait.
+    """
+    rates, threads = target.rates, target.threads
+    beyond = (share - 1 / threads) / (1 - 1 / threads) if threads > 1 else 1.0
+    together = bytes / threads / rates.bandwidth(level)
+    return together + beyond * (bytes / rates.bandwidth_alone(level) - together)
 
 
 def _merged(tiles: Iterable[CostPart], loops: Iterable[CostPart]) -> tuple[CostPart, ...]:
@@ -70,12 +75,15 @@ def _merged(tiles: Iterable[CostPart], loops: Iterable[CostPart]) -> tuple[CostP
     return tuple(found.values())
 
 
-def _fetched(traffic: Traffic, target: Target) -> dict[str, Moved]:
-    """Bytes of each operand from each level of memory."""
+def _fetched(form: ScheduleParts, traffic: Traffic, target: Target) -> dict[str, Moved]:
+    """Bytes of each operand from each level of memory; what another core has written comes as if from L3."""
     caches = target.caches
     sizes, ways = (caches.l1, caches.l2, caches.l3 or caches.l2), (*caches.ways, caches.ways[1])
     into = zip(LEVELS, sizes, ways, strict=True)
-    return {level: traffic.fetched(size, several) if size else {} for level, size, several in into}
+    found = {level: traffic.fetched(size, several) if size else {} for level, size, several in into}
+    passed = {n: bytes for n, bytes in form.exchanged.items() if n not in form.reused}
+    between = {n: max(bytes, found["L3"].get(n, 0.0)) for n, bytes in passed.items()}
+    return {**found, "L3": {**found["L3"], **between}}
 
 
 def _tiles(
@@ -134,7 +142,7 @@ def _loops(
     parts = [CostPart("arithmetic", arithmetic(plain, target))]
     for level in LEVELS:
         bytes = float(sum(bytes for n, bytes in fetched[level].items() if n not in form.sides))
-        parts.append(CostPart(level, bytes / rate(target, level) * share, bytes))
+        parts.append(CostPart(level, _moving(bytes, level, target, share), bytes))
     near, far = (sum(n for at, n in one.items() if at not in form.sides) for one in misses)
     unit = target.unit(form.computed[0].dtype)
     return [*parts, CostPart("TLB", ((near - far) * MISS + far * WALK) * unit * share)]
@@ -176,7 +184,7 @@ def _share(form: ScheduleParts, threads: int) -> float:
     return sum(one.instances * _longest(one, threads) for one in form.computed) / whole if whole else 1.0
 
 
-def _late(form: ScheduleParts, traffic: Traffic, fetched: Mapping[str, Moved], target: Target) -> float:
+def _late(form: ScheduleParts, traffic: Traffic, fetched: Mapping[str, Moved], target: Target, share: float) -> float:
     """Seconds of lines that are not prefetched: those from memory, and results from L3.
 
     A call waits for its results before its first step; other lines from L3 arrive while it computes.
@@ -184,7 +192,7 @@ def _late(form: ScheduleParts, traffic: Traffic, fetched: Mapping[str, Moved], t
     late, touched = traffic.lateness(), form.whole.touched
     memory = sum(bytes * late[operand] for operand, bytes in fetched["memory"].items())
     results = sum(bytes * late[operand] for operand, bytes in fetched["L3"].items() if touched[operand].written)
-    return LATE * (memory / target.rates.memory + results / target.rates.l3)
+    return LATE * (_moving(memory, "memory", target, share) + _moving(results, "L3", target, share))
 
 
 def _copies(whole: NestedPart, form: ScheduleParts, target: Target) -> float:

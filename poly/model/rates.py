@@ -31,6 +31,17 @@ class Rates:
     """Seconds to start and join threads that slept."""
     room: float = inf
     """The bytes that a core keeps of the last level, if it has less than its share."""
+    alone: tuple[float, float] = (0.0, 0.0)
+    """Bytes per second from the last level and from memory while the other threads wait, if more than its share."""
+
+    def bandwidth(self, level: str) -> float:
+        """Bytes per second from a level of memory to one of the threads that work together."""
+        return {"L2": self.l2, "L3": self.l3}.get(level, self.memory)
+
+    def bandwidth_alone(self, level: str) -> float:
+        """The same while the other threads wait."""
+        alone = {"L2": 0.0, "L3": self.alone[0]}.get(level, self.alone[1])
+        return max(alone, self.bandwidth(level))
 
     def peak(self, dtype: DType) -> float:
         """Floating-point operations per second; scaled by size for a type that was not measured."""
@@ -82,12 +93,18 @@ def _described_tiles(isa: ISA, caches: tuple[int, ...]) -> TileCosts:
 def from_machine(measured: Measured, isa: ISA, threads: int) -> Rates:
     """The measured rates of one of `threads` cores that work together."""
 
-    def read(level: str) -> float:
-        return measured.bandwidth(level, threads).read * 1e9 / threads
-
     levels = {b.level for b in measured.bandwidths}
-    l2 = read("L2" if "L2" in levels else "memory")
-    l3 = read("L3") if "L3" in levels else l2
+
+    def read(level: str, threads: int) -> float:
+        """Of one thread; together they are no slower than one alone, whatever a disturbed measurement says."""
+        known = (measured.bandwidth(level, count).read for count in (1, threads))
+        return max(known) * 1e9 / threads
+
+    def far(threads: int) -> tuple[float, float]:
+        return read("L3" if "L3" in levels else "L2" if "L2" in levels else "memory", threads), read("memory", threads)
+
+    l2 = read("L2" if "L2" in levels else "memory", threads)
+    l3, memory = far(threads)
     room = (measured.bandwidth("L3", threads).held if "L3" in levels else 0) or inf
     flops = tuple(
         (name, measured.peak(name, threads) * 1e9 / threads) for name in sorted({p.dtype for p in measured.peaks})
@@ -95,4 +112,4 @@ def from_machine(measured: Measured, isa: ISA, threads: int) -> Rates:
     starts = measured.starts
     more = {"start": starts.awake, "wake": min(starts.asleep, LONGEST)} if starts else {}
     tiles = measured.tiles or _described_tiles(isa, USUAL)
-    return Rates(flops, l2, l3, read("memory"), tiles, **more, room=room)
+    return Rates(flops, l2, l3, memory, tiles, **more, room=room, alone=far(1))

@@ -17,7 +17,7 @@ from poly.ir.layout import strides
 from poly.ir.nest import Nest, Statement
 from poly.ir.paths import paths
 from poly.ir.strides import accesses
-from poly.ir.tree import Band, Copy, Micro, Node, children, statements, walk
+from poly.ir.tree import Band, Copy, Micro, Node, children, only_loops, statements, walk
 from poly.lowering.calls import untaken
 from poly.model.core import Target
 from poly.model.cost import Cost
@@ -50,6 +50,17 @@ class TreePart:
     accessed: tuple[Accessed, ...]
     below: tuple[TreePart, ...]
 
+    @property
+    def is_diagonal(self) -> bool:
+        """Whether the node is a loop across the diagonals of blocks that a loop around it goes along."""
+        return any(ring.across == self.depth for one in self.views for ring in one.enclosing[: self.depth])
+
+    def written(self, sizes: Sizes) -> dict[int, float]:
+        """The bytes of each operand that all iterations of the node's loop write, each counted for itself."""
+        runs = max(prod(one.widths(0, sizes)[: self.depth + 1]) for one in self.views)
+        results = {one.number for one in self.accessed if one.operand.written}
+        return {n: runs * one.bytes for n, one in self.touched(self.depth + 1, sizes).items() if n in results}
+
     def touched(self, depth: int, sizes: Sizes) -> dict[int, Footprint]:
         """The footprint of each operand while the outer `depth` loops are fixed."""
         counts = {id(one): one.counts(one.widths(depth, sizes)) for one in self.views}
@@ -68,7 +79,7 @@ class ScheduleModel:
         self._waiting = cache(partial(waiting, made))
         nest = made.nest
         found = {name: path for name, path in paths(made.tree).items() if not untaken(nest, made.tree, name).is_empty()}
-        bands = {name: tuple(band for band in path if isinstance(band, Band)) for name, path in found.items()}
+        bands = {name: only_loops(path) for name, path in found.items()}
         views = {name: view(nest.statement(name), own, knobs) for name, own in bands.items()}
         micros = {node.statement: node for node in walk(made.tree) if isinstance(node, Micro)}
         self._packs = [node for node in walk(made.tree) if isinstance(node, Copy)]
@@ -93,7 +104,17 @@ class ScheduleModel:
         copied = frozenset(number for key, number in self._numbers.items() if key[1])
         tiled = (leaf for leaf, tiles in zip(self._leaves, computed, strict=True) if isinstance(tiles, TileCalls))
         known = {n: side for leaf in tiled for n, side in self._sides(leaf)}
-        return ScheduleParts(whole, computed, copied, known, dict(self._reused(sizes)), self._arrays)
+        return ScheduleParts(
+            whole, computed, copied, known, dict(self._reused(sizes)), self._arrays, self._exchanged(sizes)
+        )
+
+    def _exchanged(self, sizes: Sizes) -> dict[int, float]:
+        """The bytes of results in all blocks on shared diagonals.
+
+        Diagonals differ in length, so a block and the one before it along a loop often fall to different threads.
+        """
+        shared = (one for one in _regions(self._whole) if isinstance(one.node, Band) and one.node.parallel)
+        return {n: bytes for one in shared if one.is_diagonal for n, bytes in one.written(sizes).items()}
 
     @cached_property
     def _arrays(self) -> dict[int, tuple[str, float]]:

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from math import ceil, prod
 
 import islpy as isl
 
 from codegen.expr import Load
 from codegen.integer import Affine, Int, straight
+from poly.ir.budget import kept
 from poly.ir.coordinates import linear
 from poly.ir.instances import KNOWN
 from poly.ir.nest import Nest, Statement
@@ -300,7 +300,7 @@ def extents(statement: Statement) -> dict[str, int]:
     return dict(zip(statement.iterators, _extents(statement.domain), strict=True))
 
 
-@lru_cache(KNOWN)
+@kept(KNOWN)
 def _extents(domain: isl.Set) -> tuple[int, ...]:
     found: list[int] = []
     for position in range(domain.dim(isl.dim_type.set)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -81,9 +81,28 @@ def work(
         else:
             scattered += share
     own = 0 if statement.op == "=" else 1
-    fed = [load for load in statement.reads if _feeds(statement.target, load, innermost)]
-    chain = max((_latency(statement.expr, load) or LATENCY for load in fed), default=LATENCY)
-    return InstanceWork(_count(statement.expr) + own, moved, scattered, chain)
+    return InstanceWork(_count(statement.expr) + own, moved, scattered, _chain(nest, statement, innermost))
+
+
+def _chain(nest: Nest, statement: Statement, innermost: str | None) -> float:
+    """The latency in cycles from the result of an iteration to that of the next one, through temporaries too."""
+    same = (s for s in nest.statements if s.op == "=" and s.iterators == statement.iterators)
+    before = [s for s in same if s.target.array in nest.temporaries]
+    read = dict.fromkeys(load for s in (statement, *before) for load in s.reads)
+    return max(
+        (_passing(load, before, statement) for load in read if _feeds(statement.target, load, innermost)),
+        default=LATENCY,
+    )
+
+
+def _passing(source: Load, before: Iterable[Statement], last: Statement) -> float:
+    """The latency in cycles from an element to the result of a statement, by those before that compute temporaries."""
+    known = {source: 0.0}
+    for one in before:
+        latency = _latency(one.expr, known)
+        if latency is not None:
+            known[one.target] = latency
+    return _latency(last.expr, known) or LATENCY
 
 
 def _distinct(access: Load, written: Mapping[str, int]) -> float:
@@ -111,11 +130,11 @@ def _count(expr: Expr) -> float:
     )
 
 
-def _latency(expr: Node, source: Load) -> float | None:
-    """The latency in cycles from an element to the value of an expression; None if it does not occur there."""
+def _latency(expr: Node, known: Mapping[Load, float]) -> float | None:
+    """The latency in cycles to the value of an expression, of whose elements some are known; None if it has none."""
     if isinstance(expr, Load):
-        return 0.0 if expr == source else None
-    found = [latency for part in operands(expr) if (latency := _latency(part, source)) is not None]
+        return known.get(expr)
+    found = [latency for part in operands(expr) if (latency := _latency(part, known)) is not None]
     own = 0.0 if isinstance(expr, Unary) else LATENCIES.get(_operation(expr), LATENCY)
     return max(found) + own if found else None
 

@@ -11,7 +11,7 @@ from poly.analysis.dependences import Dependence, dependences
 from poly.ir.nest import Nest
 from poly.ir.paths import Path, paths, times
 from poly.ir.sets import integer
-from poly.ir.tree import Band
+from poly.ir.tree import Band, only_loops
 from poly.pictures.instance import root
 from poly.schedules.schedule import Schedule
 
@@ -64,7 +64,7 @@ def blocks(schedule: Schedule) -> dict[str, tuple[int, ...]]:
 
 
 def _depths(statement: str, way: Path) -> tuple[int, ...]:
-    bands = [step for step in way if isinstance(step, Band)]
+    bands = only_loops(way)
     over = {at + 1: root(band.name) for at, band in enumerate(bands) if not _counts_points(band.function(statement))}
     again = [depth for depth, name in over.items() if name in [other for at, other in over.items() if at > depth]]
     return tuple(depths[-1] for depths in (list(over), again) if depths)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import warnings
 from typing import TYPE_CHECKING
 
 from codegen.errors import ToolchainError
 from microkernels.errors import TargetError
 from microkernels.isa import ISA
-from poly.errors import RecordError, RecordWarning, ScheduleError
+from poly.errors import RecordError, RecordWarning, ScheduleError, warn
 from poly.ir.nest import Nest
 from poly.records.location import records_file
 
@@ -35,7 +34,7 @@ def recorded(nest: Nest, isa: ISA, threads: int, device: Device | None = None) -
     try:
         return Store.open().best(key_for(nest, isa, threads, device))
     except RecordError as error:
-        warnings.warn(f"{error} The model chooses the schedule.", RecordWarning, stacklevel=2)
+        warn(f"{error} The model chooses the schedule.", RecordWarning)
     except ToolchainError:
         pass  # there is no compiler, which is reported where one is needed
     return None
@@ -61,4 +60,4 @@ def refuse(record: Record, problem: Exception) -> None:
         where = f"It was moved to {file.name}, beside the store"
     except RecordError as error:
         where = f"It stays where it is, since {error}"
-    warnings.warn(f"{message} {where}. The model chooses the schedule; tune again to replace it.", RecordWarning, 4)
+    warn(f"{message} {where}. The model chooses the schedule; tune again to replace it.", RecordWarning)

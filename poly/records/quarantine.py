@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import fcntl
 import os
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from poly.errors import RecordWarning
+from poly.errors import RecordWarning, warn
 from poly.records.file import inspect, logs, make
 
 
@@ -47,10 +46,9 @@ def quarantine(path: Path) -> None:
             if old.exists():
                 old.rename(new)
     kind = "written by a newer poly" if unsound.newer else "damaged"
-    warnings.warn(
+    warn(
         f"the tuning records {path} are {kind} ({unsound}). They were moved to {name.name}; a new file was begun.",
         RecordWarning,
-        stacklevel=2,
     )
 
 

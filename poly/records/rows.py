@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from poly.errors import RecordWarning
+from poly.errors import RecordWarning, warn
 from poly.records.file import Unsound
 from poly.records.key import MALFORMED, Key
 from poly.records.record import Record, StoredTrial
@@ -92,9 +91,7 @@ def records_of(rows: Iterable[Row]) -> list[Record]:
             found.append(_record(row))
         except MALFORMED as error:
             broken = f"record {row['key']} cannot be read ({error}) and is left out."
-            warnings.warn(
-                f"{broken} Remove it with `poly records clear --id {row['key']}`.", RecordWarning, stacklevel=2
-            )
+            warn(f"{broken} Remove it with `poly records clear --id {row['key']}`.", RecordWarning)
     return found
 
 

@@ -6,12 +6,11 @@ No compilation reads them: they are what somebody measured, not what poly follow
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from poly.errors import RecordWarning
+from poly.errors import RecordWarning, warn
 from poly.records.database import read, write
 from poly.records.file import has_runs, with_runs
 from poly.records.key import MALFORMED, machine_name
@@ -70,5 +69,5 @@ def _row(facts: str) -> Row | None:
         datetime.fromisoformat(row["date"])
         return row
     except MALFORMED as error:
-        warnings.warn(f"a kept run of a benchmark is damaged and left out: {error!r}", RecordWarning, stacklevel=2)
+        warn(f"a kept run of a benchmark is damaged and left out: {error!r}", RecordWarning)
         return None

@@ -28,7 +28,7 @@ from poly.ir.edits import edit
 from poly.ir.instances import Instances, coordinates, loop_values
 from poly.ir.layout import step
 from poly.ir.nest import Nest, Statement
-from poly.ir.paths import paths
+from poly.ir.paths import loops_around, paths
 from poly.ir.tree import Band, Copy, Leaf, Micro, Node, walk
 from poly.lowering.calls import inner_bands, involves, iterators_of, taken_bands
 from poly.lowering.tile import begins_at_lows, late_start
@@ -147,7 +147,7 @@ def _misfit(nest: Nest, tree: Node, statement: Statement, contraction: Contracti
 
 def _around(tree: Node, statement: Statement, micro: Micro) -> tuple[tuple[str, isl.PwAff], ...]:
     """The loops around those that the kernel replaces."""
-    path = [entry for entry in paths(tree)[statement.name] if isinstance(entry, Band)]
+    path = loops_around(tree, statement.name)
     outer = [band for band in path if not any(band is taken for taken in inner_bands(micro))]
     return tuple((band.name, band.function(statement.name)) for band in outer)
 

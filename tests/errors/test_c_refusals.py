@@ -83,7 +83,7 @@ BODIES = {
         "Count by",
     ),
     "pointer": (
-        "double *p = x;\n" + LOOP + "p[i] = 0;",
+        "double *p = x;\n" + LOOP + "*p++ = 0;",
         "3:8: `p` is a pointer, which may point into any",
         "Index the",
     ),
@@ -134,7 +134,7 @@ FILES = {
     "no start": ("void f(double x[3]) {\nx[0] = 1;\n#pragma endscop\n}", "<C>:3:9: `#pragma endscop` ends no scop"),
     "aliases": ("void f(double *x, double *y) {\nx[0] = y[0];\n}", "<C>:1:15: `x` may point into `y`"),
     "pointers": ("void f(double **x) { x[0][0] = 1; }", "<C>:1:16: the rows of `x` are pointers, which may point to"),
-    "unsigned data": ("void f(unsigned x[3]) { x[0] = 1; }", "<C>:1:17: `x` holds unsigned data, which wraps around"),
+    "unsigned data": ("void f(unsigned in[3]) { in[0] = 1; }", "<C>:1:17: `in` holds unsigned data, which wraps"),
     "extent": (
         "void f(int n, int m, double *x) { for (int i = 0; i < n; i++) x[i] = 1; x[m] = 0; }",
         "<C>:1:29: the extent of `x` does not follow from its accesses",
@@ -171,6 +171,10 @@ CALLS = {
     "moving pointer": (
         "void g(int *x) { *x++ = 1; } void f(int x[3]) { g(x); }",
         "<C>:1:49: `g(x)` is called for its side effects",
+    ),
+    "pointer of its own": (
+        "void g(int *x) { int *c = x; *c++ = 1; } void f(int x[3]) { int c = 2; g(x); x[c] = 1; }",
+        "<C>:1:22: `c` is a pointer, which may point into any array",
     ),
     "another variable of that name": (
         "int x = 2; void g(int *y) { y[0] = x; } void f(int x[3]) { g(x); }",

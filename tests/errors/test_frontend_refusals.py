@@ -329,13 +329,6 @@ CASES = {
         "               ^^^^^^^^^",
         "The first value takes max, the end takes min; put anything else in an `if` inside the loop.",
     ),
-    "condition that changes": (
-        "for i in range(N):\n    if x[i] > 0:\n        x[i] = 0.0\n        A[i, 0] = x[i]",
-        "5: `x` decides whether this runs, and has changed since it was tested",
-        "A[i, 0] = x[i]",
-        "^^^^^^^^^^^^^^",
-        "Keep the tested value in a scalar before the `if`: `t = ...`.",
-    ),
     "no comparison": (
         "for i in range(N):\n    if i:\n        x[i] = 0.0",
         "3: `i` is not an affine condition",

@@ -35,7 +35,7 @@ STAYS = {
     "goto": (scop(LOOP + "{ x[i] = 1; goto end; }\nend: ;"), "5:37: `goto` lets the program jump"),
     "call": (scop(LOOP + "x[i] = rand();"), "5:32: `rand` is no function that poly knows, and may have side effects"),
     "assembler": (scop(LOOP + '{ __asm__("nop"); x[i] = 1; }'), "5:27: `__asm__()` is called for its side effects"),
-    "pointer": (scop("double *p = x;\n" + LOOP + "p[i] = 1;"), "5:8: `p` is a pointer, which may point into any array"),
+    "pointer": (scop("double *p = x;\n" + LOOP + "*p++ = 1;"), "5:8: `p` is a pointer, which may point into any array"),
     "value behind a pointer": ("double s;\n" + scop(LOOP + "x[i] = s;"), "1:8: `s` may change where `x` is written"),
     "unsigned": (scop("for (unsigned k = 0; k < u - 1; k++) x[k] = 1;"), "5:26: `u - 1` is unsigned, and wraps around"),
     "unsigned down": (scop("for (unsigned k = u; k >= 0; k--) x[k] = 1;"), "5:1: `k` is unsigned and counts down"),

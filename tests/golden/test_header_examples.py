@@ -14,7 +14,7 @@ from scripts import quick_poly
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
-POLY = f"{sys.executable} -m poly.cli"
+POLY = f"{sys.executable} -m poly"
 
 
 def copied(name: str, folder: Path) -> Path:

@@ -91,6 +91,26 @@ def test_an_iteration_on_an_empty_array_does_not_run() -> None:
     assert check(nest.with_sizes({"N": 0})).statements[0].domain.is_empty()
 
 
+@pytest.mark.parametrize(("empty", "runs"), [("N", [5, 0, 3, 0, 0, 5, 5]), ("R", [5, 2, 5, 20, 5, 0, 5])])
+def test_what_would_read_its_value_in_a_local_does_not_run_either(empty: str, runs: list[int]) -> None:
+    """Neither directly nor by way of other locals and sums; an argument has a value all the same."""
+    body = """
+        for i in range(M):
+            s = 1.0
+            if i > 2:
+                s = A[i, 0]
+            t = 2.0 * s
+            for j in range(4):
+                t += 1.0
+            y[i] = t
+            z[i] = x[0]
+            y[i] += z[i]"""
+    nest = read(body, "A: f32[M, N], x: f32[R], y: f32[M], z: f32[M]")
+    sizes = {"M": 5, "N": 1, "R": 1, empty: 0}
+    statements = check(nest).with_sizes(sizes).statements
+    assert [statement.domain.count_val().to_python() for statement in statements] == runs
+
+
 @settings(deadline=None, max_examples=80)
 @given(
     st.tuples(st.integers(-2, 2), st.integers(-2, 2), st.integers(-3, 3)),

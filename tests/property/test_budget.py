@@ -27,6 +27,7 @@ import poly
 from microkernels.isa import PORTABLE
 from poly import f32, f64
 from poly.analysis.legality import is_parallel, violations
+from poly.autoschedule import default
 from poly.autoschedule.default import default_schedule
 from poly.compiled import translate
 from poly.ir import budget
@@ -99,6 +100,15 @@ def test_loops_stay_as_written_where_a_schedule_is_too_costly(monkeypatch: pytes
     assert kernel.schedule.steps == ()
 
 
+def test_loops_stay_as_written_where_skewed_tiles_are_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    target = here(PORTABLE, 1)
+    assert "skew" in repr(default_schedule(classic_nests.jacobi1d, target))
+    monkeypatch.setattr(default, "has_loops", lambda *_: False)
+    with pytest.warns(poly.CostWarning, match="run as they are written") as caught:
+        assert default_schedule(classic_nests.jacobi1d, target).steps == ()
+    assert [one.filename for one in caught] == [__file__]
+
+
 def test_what_is_asked_beyond_a_limit_is_not_believed() -> None:
     with pytest.raises(TooCostly), limited(1), pytest.raises(isl.Error):
         GAUGE.sample_point()
@@ -117,6 +127,17 @@ def test_a_reserve_is_left_for_cheaper_answers() -> None:
             while True:
                 spending.lexmin()
         spending.lexmin()
+
+
+def test_what_is_left_does_not_depend_on_calls_before() -> None:
+    def spent() -> int:
+        nest = classic_nests.syrk.with_sizes({"K": 70})
+        with limited(CALL):
+            default_schedule(nest, here(PORTABLE, 1))
+            current = budget._current
+            return budget._used() + (current.spent if current else 0)
+
+    assert spent() == spent()
 
 
 def test_a_first_point_that_takes_too_long_gives_way_to_any(monkeypatch: pytest.MonkeyPatch) -> None:

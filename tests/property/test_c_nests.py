@@ -277,6 +277,8 @@ SOURCES = {
             for (int i = 0; i < n; i++) s += x[i];
             return s / 3;
         }
+        static double length(int n, const double *x) { return sqrt(1 + square(total(n, x))); }
+        static int twice(int n) { int k = 0; for (int i = 0; i < n; i++) k += 2; return k; }
         static void axpy(int n, float s, const double *x, double *y) {
             for (int i = 0; i < n; i++) y[i] += s * x[i];
             return;
@@ -296,7 +298,17 @@ SOURCES = {
             none(); (void) x;
             A[1][2] -= total(m, A[0]);
             for (int i = 0; i < m; i++) scaled(m, A[i], &B[i][0], 0.1 * i);
+            int four = twice(2);
             for (int j = 0; j < m; j++) { down(n, m, j, A); down(m, m, j, B); }
+            for (int i = 0; i < n - 1; i++) {
+                double *row = A[i], *next = row + 1, *here = &x[i];
+                *here += next[0] * *(row + 2);
+                for (int j = 0; j < m - 1; j++) next[j] -= 0.1 * row[j] + here[1];
+            }
+            for (int i = 0; i < n - 4; i++) {
+                const double t = total(m, A[i]), u = 2 * length(m - 1, A[i] + 1) - t;
+                if (length(m, A[i + four]) > 1.5 || t < 1) x[i] += u; else x[i + four] = square(total(m, A[0])) / 9;
+            }
             for (int i = 0; i < n; i++) if (i > 2) x[i] += n_2; else axpy(1, 0.1, &A[i][1], x + i);
             #pragma endscop
         }""",
@@ -307,7 +319,7 @@ SOURCES = {
         static void flat(size_t n, size_t m, const real *__restrict__ A, real *__restrict x, real (*restrict B)[m]) {
             for (size_t i = 0; i < n; i++)
                 for (size_t j = 0; j < m; ++j) {
-                    x[i] += A[i * m + j] * sqrt(fabs(B[i][j]));
+                    x[i] += A[i * m + j] * sqrt(fabs(B[i][j])) - A[(n - i) * m - 1 - j] / 9 + A[i * m + m - 1];
                     B[i][j] = pow(A[j + i * m], 2.0) + floor(x[i]);
                 }
         }""",

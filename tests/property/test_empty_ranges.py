@@ -11,7 +11,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from headers import CLANG, GCC, HERE, at_any_level, build, header, implementation, library, quick, run
+from headers import (
+    CHECKED_FLOPS,
+    CLANG,
+    GCC,
+    HERE,
+    at_any_level,
+    build,
+    header,
+    implementation,
+    library,
+    quick,
+    run,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 from opencl_device import device
@@ -82,7 +94,7 @@ def test_headers_take_the_call(nest: poly.Nest, tmp_path: Path) -> None:
 
 
 def test_self_tests_of_such_headers_pass_under_sanitizers(tmp_path: Path) -> None:
-    header(tmp_path, *CASES, name="ranges", threads="none", isas=HERE[:1])
+    header(tmp_path, *CASES, name="ranges", threads="none", isas=HERE[:1], flops=CHECKED_FLOPS)
     checked = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-O1")
     binary = build(CLANG, implementation("ranges", "DEBUG", "SELFTEST"), tmp_path, *checked)
     assert run(CLANG, binary, "--quick").endswith("\nPASS\n")

@@ -169,6 +169,7 @@ def test_tuning_makes_indices_that_are_inside() -> None:
         ("y[i, j] = x[2 * a[i, j], j]", "does more with an element"),
         ("y[i, j] = x[a[i, j] - a[j, i], j]", "does more with an element"),
         ("y[i, j] = x[a[i, j + 1], j]", "reads a[i, j + 1] outside of a"),
+        ("y[i, j] = x[a[i, j], j + 1]", "index 1 of dimension 1 is outside of 0 <= index < N = 1"),
     ],
 )
 def test_other_forms_are_refused(line: str, words: str) -> None:

@@ -12,12 +12,15 @@ from hypothesis import strategies as st
 import poly
 from codegen.numpy_types import numpy_type
 from microkernels.dtypes import DTYPES, DType, bf16, f16, f32, f64, i8, i16, u8
-from microkernels.isa import ISAS
+from microkernels.isa import ISAS, PORTABLE
+from poly.autoschedule.default import default_schedule
 from poly.frontends.python import parse_text
 from poly.frontends.source import Source
 from poly.ir.nest import Nest
 from poly.ir.reference import reference
+from poly.ir.tree import Micro, walk
 from poly.measure.trusted import wide
+from poly.model.host import here
 from poly.schedules.steps import Tensorize
 
 TARGETS = [f"c:{isa.name}" for isa in ISAS.values() if isa.runs_here()]
@@ -168,3 +171,11 @@ def test_an_operand_is_converted_when_it_is_packed_before() -> None:
 def test_results_are_compared_with_those_of_the_same_values() -> None:
     types = {array.name: array.dtype for array in wide(parsed(PRODUCT, S=bf16, R=f32, T=f32)).arrays}
     assert types == {"A": bf16, "B": f64, "C": f64}, "f64 holds values that bf16 rounds"
+
+
+@pytest.mark.parametrize("dtype", [f16, bf16])
+def test_a_factorisation_in_halves_has_no_microkernel(dtype: DType) -> None:
+    text = f"def lower(A: {dtype}[N, N]):\n  for i in range(N):\n    for j in range(i + 1):\n      for k in range(j):\n"
+    nest = parse_text(Source(f"{text}        A[i, j] -= A[i, k] * A[j, k]", "lower", 1), {"N": N, dtype.name: dtype})
+    made = default_schedule(nest, here(PORTABLE, 1))
+    assert not any(isinstance(node, Micro) for node in walk(made.tree))

@@ -142,7 +142,9 @@ def test_results(name: str) -> None:
 
 def test_a_large_product_takes_the_largest_tile() -> None:
     made = default(product.with_sizes({"M": 4096, "N": 4096, "K": 4096}), LARGE)
-    assert micro(made).kernel.name == "gemm_openclgpu_128x128x8_8x8_db"
+    assert micro(made).kernel.name == "gemm_openclgpu_128x128x8_8x8"
+    program = translate_device(made, LARGE)
+    assert program.registers == LARGE.registers and "reqd_work_group_size" not in program.source
     assert [band.name for band in bands(made.tree) if band.group][-2:] == ["i_2_tile", "j_2_tile"]
 
 

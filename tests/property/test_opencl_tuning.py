@@ -86,7 +86,7 @@ def test_nests_that_work_on_their_own_results(nest: Nest, sizes: dict[str, int])
 
 
 WRONG = {
-    1: ("*(volatile __global int *)8 = 1;", r"^crashed: Segmentation fault \(SIGSEGV\)"),
+    1: ("*(volatile __global int *)8 = 1;", r"^crashed: Segmentation fault \(SIGSEGV\)|clWaitForEvents failed"),
     2: ("for (volatile int n = 0;; n = 0);", r"^hangs: it was stopped after \S+ seconds"),
     3: ("C[7] += 1;", r"^wrong result: C\[0, 7\] is -?\d+\.\d+, not -?\d+\.\d+$"),
     4: ("C[7] = NAN;", r"^wrong result: C\[0, 7\] is -?nan, not -?\d+\.\d+$"),
@@ -186,8 +186,8 @@ def run(*words: str) -> str:
 
 def test_a_part_of_the_compute_units_is_a_target_of_its_own() -> None:
     whole = device()
-    if whole.isa.units == 1:
-        pytest.skip("the device has one compute unit")
+    if whole.isa.units == 1 or whole.isa.is_gpu:
+        pytest.skip("the device has one compute unit, or cannot be divided")
     with pytest.raises(poly.ArgumentError, match=f"{re.escape(whole.label)}@1"):
         poly.tune(doc_nests.matmul, target=TARGET, sizes=SIZE, threads=1, trials=1)
     space = poly.space(doc_nests.matmul, target=f"{whole.label}@1", sizes=SIZE)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import poly
 from microkernels.isa import ISA, ISAS, host
+from poly.autoschedule import default
 from poly.autoschedule.rules import row_blocks
 from poly.autoschedule.rules.microkernels import with_other_loops
 from poly.autoschedule.rules.row_blocks import row_blocked
@@ -171,3 +172,22 @@ def test_a_local_has_the_memory_of_a_block() -> None:
     assert made is not None
     whole = poly.compile(nest, schedule=poly.schedule(nest), threads=1).workspace()
     assert 0 < poly.compile(nest, schedule=made, threads=1).workspace() < whole / 3
+
+
+def test_blocks_whose_loops_take_too_much_work_to_find_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As those of a triangle may at open sizes, where no tile of rows and columns divides the other."""
+    N, K = poly.sizes("N K")
+
+    @poly.nest
+    def upper(A: poly.f32[N, K], B: poly.f32[N, K], D: poly.f32[N, N]) -> None:
+        for _ in range(2):
+            for i in range(N):
+                for j in range(i, N):
+                    s = 0.0
+                    for k in range(K):
+                        s += A[i, k] * B[j, k]
+                    D[i, j] += s
+
+    assert default.default_form(upper, target()).traits == default.ROW_BLOCKS
+    monkeypatch.setattr(default, "has_loops", lambda *_: False)
+    assert default.default_form(upper, target()).traits == default.KERNELS

@@ -113,7 +113,7 @@ def two_greatest(A: f32[M, N], best: f32[M, 2], where: i64[M, 2]):
 
 
 @poly.nest
-def least_of_some(x: i16[N], mask: i16[N], best: i16[1], where: i64[1]):
+def least_of_some(x: i32[N], mask: i16[N], best: i32[1], where: i64[1]):
     for i in range(N):
         if mask[i] > 7 and x[i] < best[0]:
             best[0] = x[i]

@@ -67,15 +67,15 @@ def test_any_part(product: Triangular, known: bool, threads: int) -> None:
     product.check(kernel, threads)
 
 
-@pytest.mark.parametrize("target", ["c:avx512", "c:avx2", "c:portable"])
+@pytest.mark.parametrize(("target", "known"), [("c:avx512", False), ("c:avx2", True), ("c:portable", True)])
 @pytest.mark.parametrize(
     "product",
     [SYRK, COVARIANCE, APART, SUMS_UP_TO, SUMS_FROM, SUMS_ACROSS],
     ids=["syrk", "covariance", "apart", "sums up to", "sums from", "sums across"],
 )
-def test_they_go_to_a_microkernel(product: Triangular, target: str) -> None:
+def test_they_go_to_a_microkernel(product: Triangular, target: str, known: bool) -> None:
     need_isa(target.removeprefix("c:"))
-    kernel = poly.compile(product.nest, sizes=product.sizes, target=target, threads=1)
+    kernel = poly.compile(product.nest, sizes=product.sizes if known else {}, target=target, threads=1)
     assert sum(isinstance(node, Micro) for node in walk(kernel.schedule.tree)) == 1
     product.check(kernel, 1)
 
@@ -261,7 +261,8 @@ def test_any_triangle_is_multiplied_in_place(product: InPlace, known: bool, thre
 @pytest.mark.parametrize("product", [TRMM, ON_THE_RIGHT], ids=["on the left", "on the right"])
 def test_a_product_in_place_goes_to_a_microkernel(product: InPlace, target: str) -> None:
     need_isa(target.removeprefix("c:"))
-    nest = product.nest.with_sizes({"M": product.rows, "N": product.columns})
+    known = product is not TRMM or target != "c:avx512"
+    nest = product.nest.with_sizes({"M": product.rows, "N": product.columns} if known else {})
     made = default_schedule(nest, Target.nominal(ISAS[target.removeprefix("c:")], LARGE, 1))
     kernel = poly.compile(nest, schedule=made, target=target, threads=1)
     assert sum(isinstance(node, Micro) for node in walk(kernel.schedule.tree)) == 1

@@ -20,7 +20,7 @@ from cffi import FFI
 
 import poly
 from microkernels.isa import ISA, ISAS
-from poly.embed import write_header
+from poly.embed import trials, write_header
 
 STRICT = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror")
 """The warnings that a header must not cause."""
@@ -74,6 +74,9 @@ HERE = [name for name, isa in ISAS.items() if isa.runs_here()]
 SANITIZED = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 INTEGERS = ("-fsanitize=undefined,integer,float-cast-overflow", "-fno-sanitize-recover=all")
 """clang's checks that no integer changes its value without a cast, and that unsigned ones wrap only on purpose."""
+
+CHECKED_FLOPS = 1 << 22
+"""The most operations of a call in programs whose accesses are checked, which makes them ten to fifty times slower."""
 
 NUMBERS = {name: number for number, name in enumerate(("portable", "neon", "avx2", "avx512"), start=1)}
 """The instruction sets as a header's `NAME_isa` counts them."""
@@ -180,18 +183,28 @@ def once(name: str, asked: object, make: Callable[[Path], object]) -> Path:
     return folder / name
 
 
-def header(folder: Path, *nests: Any, name: str = "", sizes: Sequence[dict[str, int]] = ({},), **options: Any) -> Path:
+def header(
+    folder: Path,
+    *nests: Any,
+    name: str = "",
+    sizes: Sequence[dict[str, int]] = ({},),
+    threads_of: int = 2,
+    flops: int = trials.FLOPS,
+    **options: Any,
+) -> Path:
     """A header of nests at each of `sizes`, in `folder`; it is made once in a run of the tests.
 
-    `threads_of` is the number that schedules are made for, `name` the file's (the nest's where there is one).
+    `threads_of` is the number that schedules are made for, `name` the file's (the nest's where there is one), `flops`
+    the most operations of a call in its self-test.
     """
-    threads_of = options.pop("threads_of", 2)
     stem = name or nests[0].name
-    asked = ([(nest.structure, nest.fixed) for nest in nests], sizes, threads_of, sorted(options.items()))
+    asked = ([(nest.structure, nest.fixed) for nest in nests], sizes, threads_of, flops, sorted(options.items()))
 
     def make(path: Path) -> None:
         kernels = [poly.compile(nest, threads=threads_of, **known) for nest in nests for known in sizes]
-        write_header(path, kernels, **options)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(trials, "FLOPS", flops)
+            write_header(path, kernels, **options)
 
     return Path(shutil.copy(once(f"{stem}.h", asked, make), folder))
 

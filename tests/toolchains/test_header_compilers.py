@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from header_nests import KINDS, axpy, row_sums
+from header_nests import axpy, row_sums
 from header_programs import ALLOCATIONS, CLIMB, program
 from headers import (
     CLANG,
@@ -55,19 +55,6 @@ def test_declarations_alone_define_nothing(toolchain: Toolchain, standard: str, 
     made = build(toolchain, text, tmp_path, f"-std={standard}", "-c")
     assert [name for name in symbols(made) if "matmul" in name.lower()] == []
     assert path.exists()
-
-
-@pytest.mark.parametrize(
-    ("toolchain", "threads", "openmp"),
-    [(GCC, "openmp", "-fopenmp"), (GXX, "pthreads", ""), (CLANG, "none", ""), (CLANGXX, "openmp", "-fopenmp")],
-    ids=str,
-)
-def test_nests_of_every_kind(toolchain: Toolchain, threads: str, openmp: str, tmp_path: Path) -> None:
-    """Each kind by one of them; in the tests of sanitizers and of other machines all meet clang and gcc."""
-    path = at_any_level(header(tmp_path, *KINDS[NATIVE.index(toolchain) :: len(NATIVE)], name="kinds", threads=threads))
-    flags = (f"-std={STANDARDS[toolchain.language][0]}", *quick(toolchain), *openmp.split())
-    binary = build(toolchain, "#define KINDS_SELFTEST\n" + path.read_text(), tmp_path, *flags)
-    assert run(toolchain, binary, "--quick").endswith("\nPASS\n")
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 from header_nests import KINDS, wide
 from header_programs import CLIMB, program
 from headers import (
+    CHECKED_FLOPS,
     CLANG,
     GCC,
     HERE,
@@ -33,7 +34,7 @@ import poly
 
 CHECKED = (*SANITIZED, "-g")
 STRICTLY = (*CHECKED, *INTEGERS)
-SUMS = tuple(nest for nest in KINDS if nest.name in ("covariance", "gemv_like", "batched", "conv1d", "wide"))
+SUMS = tuple(nest for nest in KINDS if nest.name in ("covariance", "gemv_like", "batched", "conv1d", "wide", "halves"))
 """Those with microkernels."""
 LOOPS = tuple(nest for nest in KINDS if nest not in SUMS)
 
@@ -50,13 +51,13 @@ def test_products_touch_nothing_else(tmp_path: Path) -> None:
 def test_nests_of_every_kind_touch_nothing_else(
     some: tuple[poly.Nest, ...], threads: str, level: str, tmp_path: Path
 ) -> None:
-    header(tmp_path, *some, name="kinds", threads=threads, isas=HERE[:1])
+    header(tmp_path, *some, name="kinds", threads=threads, isas=HERE[:1], flops=CHECKED_FLOPS)
     binary = build(CLANG, implementation("kinds", "DEBUG", "SELFTEST"), tmp_path, *STRICTLY, level)
     assert run(CLANG, binary, "--quick").endswith("\nPASS\n")
 
 
 def test_gcc_finds_nothing_either(tmp_path: Path) -> None:
-    at_any_level(header(tmp_path, wide, threads="pthreads", isas=["portable"]))
+    at_any_level(header(tmp_path, wide, threads="pthreads", isas=["portable"], flops=CHECKED_FLOPS))
     binary = build(GCC, implementation("wide", "DEBUG", "SELFTEST"), tmp_path, *CHECKED, *quick(GCC))
     assert run(GCC, binary, "--quick").endswith("\nPASS\n")
 

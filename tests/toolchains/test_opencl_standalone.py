@@ -29,6 +29,12 @@ from poly.opencl_kernel import OpenCLKernel, opencl_kernel
 K, M, N = poly.sizes("K M N")
 
 
+@pytest.fixture(autouse=True)
+def quickly_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is tried here is around the kernels, so PoCL does not optimise these."""
+    monkeypatch.setenv("POCL_EXTRA_BUILD_FLAGS", "-cl-opt-disable")
+
+
 @poly.nest
 def product(A: poly.f32[M, K], B: poly.f32[K, N], C: poly.f32[M, N]):
     for i in range(M):

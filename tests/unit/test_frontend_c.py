@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import poly
 from codegen.expr import Cast, Const
@@ -56,8 +57,13 @@ def test_macros_comments_and_spellings(tmp_path: Path) -> None:
     (tmp_path / "defs.h").write_text("#define SQUARE(v) \\\n  ((v) * (v)) // twice\n")
     text = """
         #include <math.h>
+        #include <pthread.h>
+        #include <setjmp.h>
+        #include <stddef.h>
         #include <stdio.h>
         #include "defs.h"
+        struct job { pthread_mutex_t lock; jmp_buf *back; __typeof__(int *) at; } all[offsetof(struct job, at)];
+        static __thread _Float128 wide;
         __attribute__((noinline)) static inline void f(long n, const float *__restrict__ x, float *__restrict y) {
             /* a comment */ _Pragma("omp simd")
             for (long i = 0; i < n; ++i) y[i] = SQUARE(x[i]) * (float)SCALE + sqrtf(x[i]); // M_PI
@@ -67,6 +73,15 @@ def test_macros_comments_and_spellings(tmp_path: Path) -> None:
     x, y = np.arange(5, dtype=np.float32), np.zeros(5, np.float32)
     nest(x, y)
     np.testing.assert_allclose(y, x * x * 3 + np.sqrt(x), rtol=1e-6)
+
+
+def test_types_of_system_headers() -> None:
+    text = "#include <stdint.h>\n#include <stdlib.h>\nstatic int_least8_t one(void) { return 1; }\n"
+    text += "void f(uint_least8_t x[3], int_fast16_t y[3], div_t *q) {"
+    nest = poly.from_c(f"{text} x[0] = y[0]; }}")
+    assert tuple(map(str, nest.arguments)) == ("x: u8[3]", "y: i64[3]")
+    with pytest.raises(poly.SpecError, match="`q` has a type that poly has not"):
+        poly.from_c(f"{text} y[0] = q[0].rem; }}")
 
 
 def test_a_nest_from_c_is_scheduled_and_compiled_as_any_other(tmp_path: Path) -> None:

@@ -132,11 +132,13 @@ def nest(a: f64[N], b: f32[N]):
     for i in range(N):
         t = a[i]
         u: f32 = 0.5
+        m = -float("inf")
+        m = max(m, b[i])
         a[i] = t + 1.0
-        b[i] = u
+        b[i] = u + m
 """
     nest = parse_text(Source(text.strip(), "nest.py", 1), {"f32": f32, "f64": f64, "N": N})
-    assert (nest.array("t").dtype, nest.array("u").dtype) == (f64, f32)
+    assert [nest.array(name).dtype for name in "tum"] == [f64, f32, f32]
     with pytest.raises(SpecError, match="the type of `t` is not clear"):
         parse_text(Source(text.strip().replace("t = a[i]", "t = 0.0"), "nest.py", 1), {"f32": f32, "f64": f64, "N": N})
 

@@ -22,7 +22,7 @@ LINES: dict[str, Instruction] = {
     "int64_t offsets[6];": Table("int64_t ", "offsets", 6),
     "float tile[4] __attribute__((aligned(64)));": Table("float ", "tile", 4, aligned=True),
     "float *row_a[2] = {A, A + i};": Table("float *", "row_a", 2, (Pointer("A"), Pointer("A", i))),
-    "row_c[i] = C + j;": Write(ROW, Pointer("C", j)),
+    "row_c[i] = C + (j - i);": Write(ROW, Pointer("C", j - i)),
     "row_c[i] += row_c[j];": Write(ROW, Cell("row_c", j), "+", f32),
     "f(row_c[i] + j, run + row_c[i], i != n || j != 0);": Call(
         "f", (Pointer(ROW, j), Pointer("run", ROW), connected("||", (compare(i, "!=", n), compare(j, "!=", Linear()))))

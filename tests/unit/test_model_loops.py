@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Iterator
+from dataclasses import replace
 
 import islpy as isl
 import pytest
@@ -253,6 +254,9 @@ def test_threads_share_the_work() -> None:
     )
     assert two == pytest.approx(alone * 2 / 3, rel=0.01), "three rows on two threads: one has two of them"
     assert three == pytest.approx(alone / 3, rel=0.01)
+    rates = target().rates
+    half = replace(target(TINY, 2), rates=replace(rates, memory=rates.memory / 2, alone=(rates.l3, rates.memory)))
+    assert predicted(made, half).seconds == pytest.approx(alone), "one thread that works alone has all of the bandwidth"
     five = vectorized(poly.schedule(chain.with_sizes({"N": 5, "M": 4_000_000})))
     blocks = five.split(i=3).parallel("i_tile").split(i_2=3).parallel("i_2_tile")
     alone, two = (predicted(m, target(TINY, threads)).seconds for m, threads in ((five, 1), (blocks, 2)))

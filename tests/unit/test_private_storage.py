@@ -9,11 +9,13 @@ import pytest
 from doc_nests import norms, reused, solve
 
 import poly
+from microkernels.isa import PORTABLE
 from poly import f64
 from poly.autoschedule.rules.relayout import relaid
 from poly.errors import ScheduleError
 from poly.ir.tree import Micro, bands, walk
 from poly.model import Caches
+from poly.model.core import Target
 from poly.schedules.schedule import Schedule
 
 N = poly.sizes("N")
@@ -144,8 +146,9 @@ def test_dimensions_in_another_order(nest: poly.Nest, arrays: tuple[str, ...]) -
 @pytest.mark.parametrize("threads", [1, 2])
 def test_columns_are_contiguous_in_strips(threads: int) -> None:
     known = orthogonal.with_sizes({"N": 24})
-    made = relaid(known, Caches(1024, 4096, 1 << 20), threads)
+    made = relaid(known, Target.nominal(PORTABLE, Caches(1024, 4096, 1 << 20), threads))
     assert made is not None and "j // 2" in repr(made) and "k // 8" in repr(made)
+    assert {node.kernel.name for node in walk(made.tree) if isinstance(node, Micro)} == {"gemvt_portable"}
     assert any(band.parallel for band in bands(made.tree)) == (threads > 1)
     assert made.on(known) == made
     computed(known, made, 24)

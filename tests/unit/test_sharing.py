@@ -7,7 +7,8 @@ import pytest
 
 import poly
 from poly import f32
-from poly.autoschedule.rules.sharing import parallel_loops, parallelized
+from poly.autoschedule.rules.form import Form
+from poly.autoschedule.rules.sharing import in_shares, parallel_loops, parallelized
 
 N, C, H = poly.sizes("N C H")
 
@@ -49,6 +50,12 @@ def test_the_loop_that_threads_share(
     nest: poly.Nest, sizes: dict[str, int], threads: int, shared: tuple[str, ...]
 ) -> None:
     assert parallel_loops(parallelized(poly.schedule(nest.with_sizes(sizes)), threads)) == shared
+
+
+def test_each_thread_takes_a_share_of_an_inner_loop_through_all_iterations_around_it() -> None:
+    order = Form.fixed((), poly.schedule(running.with_sizes({"N": 1, "C": 64, "H": 4096})))
+    made = in_shares(order, 2)
+    assert made is not None and parallel_loops(made.tried) == ("h_tile",)
 
 
 def test_a_batch_of_one_among_threads() -> None:

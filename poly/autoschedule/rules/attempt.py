@@ -1,18 +1,20 @@
-"""Apply steps only if they are legal."""
+"""Apply steps only if they are legal, and ask whether a schedule's loops are found."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
 
 from codegen.names import another
+from microkernels.isa import ISA
 from poly.analysis.legality import illegal_mark, violations
-from poly.errors import CostWarning, ScheduleError
-from poly.ir.budget import QUESTION, TooCostly, limited
+from poly.errors import CostWarning, ScheduleError, warn
+from poly.ir.budget import CALL, QUESTION, TooCostly, limited
 from poly.ir.nest import Nest
 from poly.ir.work_groups import misfit
+from poly.lowering.lower import lower
 from poly.lowering.mapping.legality import conflict
 from poly.schedules.makeable import check_makeable
 from poly.schedules.schedule import Schedule
@@ -34,13 +36,21 @@ def attempt(schedule: Schedule, steps: Iterable[Step]) -> Schedule | None:
         return None
     except TooCostly:
         problem = f"a schedule of {schedule.nest.name} was left out: it takes too much work to prove"
-        warnings.warn(f"{problem}. Remedy: known sizes, or simpler conditions.", CostWarning, stacklevel=2)
+        warn(f"{problem}. Remedy: known sizes, or simpler conditions.", CostWarning)
         return None
 
 
 def _is_legal(made: Schedule) -> bool:
     checks = (violations, illegal_mark, conflict)
     return not misfit(made.tree) and not any(check(made.nest, made.tree) for check in checks)
+
+
+def has_loops(made: Schedule, isa: ISA) -> bool:
+    """Whether isl finds the loops: the bounds of many tiles in terms of an open size may take too much work."""
+    with suppress(ScheduleError), limited(CALL, apart=True):
+        lower(made.nest, made.tree, isa)
+        return True
+    return False
 
 
 def applied(schedule: Schedule, steps: Iterable[Step]) -> Schedule:

@@ -21,7 +21,7 @@ from poly.autoschedule.spaces.grids import middle, sizes, uncut
 from poly.autoschedule.spaces.space import Knob, Values
 from poly.ir.edits import find_loop, parent
 from poly.ir.nest import Nest, Statement
-from poly.ir.paths import paths
+from poly.ir.paths import loops_around, paths
 from poly.ir.strides import accesses, extent, is_contiguous_along, moved_iterator
 from poly.ir.tree import Band, statements
 from poly.machine.description import LINE
@@ -136,7 +136,7 @@ def _apart(schedule: Schedule, outer: Band, inner: Band, ratios: tuple[Ratio, Ra
 
 
 def _alone_blocked(schedule: Schedule, name: str, ratios: tuple[Ratio, Ratio]) -> Schedule | None:
-    *_, outer, inner = (band for band in paths(schedule.tree)[name] if isinstance(band, Band))
+    *_, outer, inner = loops_around(schedule.tree, name)
     return _blocked(schedule, outer, inner, ratios)
 
 

@@ -15,9 +15,9 @@ from contextlib import suppress
 from poly.autoschedule.rules.attempt import applied, attempt
 from poly.errors import ScheduleError
 from poly.ir.edits import find_loop
-from poly.ir.paths import paths
+from poly.ir.paths import loops_around, paths
 from poly.ir.strides import STRIDED, advanced_iterator, strided_cost
-from poly.ir.tree import Band, Node, bands, has_kernel, statements
+from poly.ir.tree import Band, bands, has_kernel, only_loops, statements
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Distribute, Interchange
 
@@ -46,7 +46,7 @@ def _gain(schedule: Schedule, band: Band) -> int:
     """How much cheaper the accesses below a loop become if it is innermost; deeper accesses weigh more."""
     gain, found = 0, paths(schedule.tree)
     for name in statements(band):
-        loops = [part for part in found[name] if isinstance(part, Band)]
+        loops = only_loops(found[name])
         statement = schedule.nest.statement(name)
         now, then = (advanced_iterator(statement, found[name], loop.name) for loop in (loops[-1], band))
         if now is None or then is None:
@@ -70,14 +70,9 @@ def _sunk(schedule: Schedule, loop: str) -> Schedule | None:
                 made = applied(made, [Interchange(name, body.name)])
                 pending.append(name)
             elif bands(body):
-                outer = [band.name for band in _around(made.tree, statements(body)[0])].index(name)
+                outer = [band.name for band in loops_around(made.tree, statements(body)[0])].index(name)
                 made = applied(made, [Distribute(name)])
-                parts = (_around(made.tree, statement)[outer] for statement in statements(body))
+                parts = (loops_around(made.tree, statement)[outer] for statement in statements(body))
                 pending.extend({part.name: None for part in parts if bands(part.body)})
         return attempt(schedule, made.steps[len(schedule.steps) :])
     return None
-
-
-def _around(tree: Node, statement: str) -> list[Band]:
-    """The loops around a statement, outermost first."""
-    return [part for part in paths(tree)[statement] if isinstance(part, Band)]

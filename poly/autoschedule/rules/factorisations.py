@@ -23,14 +23,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from math import ceil
 
-from microkernels.catalogue import gemm, tiles
+from microkernels.catalogue import gemm, sums, tiles
 from microkernels.isa import ISA
 from microkernels.kernel import OuterProduct
 from microkernels.product import MULTIPLY_ADD
 from poly.analysis.contraction import Contraction, formed
-from poly.autoschedule.rules.attempt import attempt
+from poly.autoschedule.rules.attempt import attempt, has_loops
 from poly.autoschedule.rules.contiguous import contiguous
 from poly.autoschedule.rules.form import WHOLE, Form, usual_parts
 from poly.autoschedule.rules.lanes import vectorized
@@ -39,14 +40,13 @@ from poly.autoschedule.rules.sharing import parallelized_around_kernels
 from poly.autoschedule.spaces.grids import fitting, tile_knobs, uncut
 from poly.autoschedule.spaces.space import Knob, Values
 from poly.errors import ScheduleError
-from poly.ir.budget import CALL, TooCostly, limited
+from poly.ir.budget import TooCostly, limited
 from poly.ir.edits import fresh
 from poly.ir.instances import coordinates
 from poly.ir.nest import Array, Nest, Statement
-from poly.ir.paths import paths
+from poly.ir.paths import loops_around, paths
 from poly.ir.strides import is_contiguous_along
 from poly.ir.tree import Band, Micro, Node, Sequence, statements, walk
-from poly.lowering.lower import lower
 from poly.model.core import Target
 from poly.model.price import arithmetic
 from poly.schedules.makeable import check_makeable
@@ -97,13 +97,14 @@ class Blocks:
     """The sizes of blocks.
 
     These are the columns per block, the microkernel of the trailing updates, the columns per block of blocks (0: none),
-    and the rows that run side by side in a block (0: one by one).
+    and the rows that run side by side in a block (0: one by one), which threads may share.
     """
 
     depth: int
     kernel: OuterProduct
     around: int = 0
     rows: int = 0
+    shared: bool = False
 
 
 def usual_factorisation(nest: Nest, target: Target, loops: Form) -> Form | None:
@@ -117,15 +118,7 @@ def usual_factorisation(nest: Nest, target: Target, loops: Form) -> Form | None:
     most = _computation(loops.tried, target) / GAIN if found else 0.0
     times = sorted((_computation(form.tried, target), at) for at, form in enumerate(found))
     better = (found[at] for seconds, at in times if seconds <= most)
-    return next((form for form in better if not nest.sizes or _has_loops(form.tried, target.isa)), None)
-
-
-def _has_loops(made: Schedule, isa: ISA) -> bool:
-    """Whether isl finds the loops: the bounds of many tiles in terms of an open size may take too much work."""
-    with suppress(ScheduleError), limited(CALL, apart=True):
-        lower(made.nest, made.tree, isa)
-        return True
-    return False
+    return next((form for form in better if not nest.sizes or has_loops(form.tried, target.isa)), None)
 
 
 def factorisations(nest: Nest, target: Target) -> Iterator[Form]:
@@ -138,7 +131,9 @@ def _forms(nest: Nest, target: Target, threads: int) -> Iterator[Form]:
     found = _first(nest, target.isa)
     if found is not None:
         for rows in (0, SIDE_BY_SIDE):
-            yield _form(nest, target.isa, replace(found, blocks=replace(found.blocks, rows=rows)), threads)
+            yield _form(
+                nest, target.isa, replace(found, blocks=replace(found.blocks, rows=rows, shared=threads > 1)), threads
+            )
 
 
 def _form(nest: Nest, isa: ISA, blocked: _Blocked, threads: int) -> Form:
@@ -153,7 +148,7 @@ def _form(nest: Nest, isa: ISA, blocked: _Blocked, threads: int) -> Form:
     def make(values: Values) -> Schedule | None:
         kernel = gemm(isa, dtype, values["rows"] or 1, values["vectors"] or 1)
         around = values.get("blocks") or 0
-        made = factorised(nest, isa, Blocks(_depth(values), kernel, around * _depth(values), usual.rows))
+        made = factorised(nest, isa, Blocks(_depth(values), kernel, around * _depth(values), usual.rows, usual.shared))
         return made and finished(made)
 
     def allows(values: Values) -> bool:
@@ -215,6 +210,8 @@ def _first(nest: Nest, isa: ISA, blocks: Blocks | None = None) -> _Blocked | Non
     base = _accumulated(nest)
     for found in eliminations(base.nest):
         updated = nest.array(found.updates[0].output.array)
+        if not sums(isa, updated.dtype):
+            continue
         made = _blocked(base, found, blocks or usual_blocks(tiles(isa, updated.dtype)[0], updated))
         if made is not None:
             return made
@@ -317,11 +314,13 @@ def _blocked(made: Schedule, found: Elimination, blocks: Blocks) -> _Blocked | N
 
 def _inside(blocked: _Blocked) -> Schedule:
     """The schedule with loops in the order that suits what is left to a block."""
-    made, rows = blocked.made, blocked.blocks.rows
-    beside = (
-        side_by_side(made, blocked.found.updates, blocked.found.direction, blocked.loops[-1], rows) if rows else None
-    )
-    return contiguous(beside or made)
+    made, blocks, found = blocked.made, blocked.blocks, blocked.found
+    if not blocks.rows:
+        return contiguous(made)
+    beside = partial(side_by_side, made, found.updates, found.direction, blocked.loops[-1])
+    below = {name: f"{text} // {blocks.depth}" for name, text in found.counts.items()}
+    shared = beside(blocks.depth, below) if blocks.shared and not made.nest.sizes else None
+    return contiguous(shared or beside(blocks.rows) or made)
 
 
 def _cuts(blocked: _Blocked) -> dict[str, str]:
@@ -406,7 +405,7 @@ def _forward(made: Schedule, name: str) -> Schedule | None:
     """The schedule in which no loop around a statement goes down one of its iterators; None if that is illegal."""
     statement = made.nest.statement(name)
     values = coordinates(statement.domain, statement.iterators).values()
-    around = (band for band in paths(made.tree)[name] if isinstance(band, Band))
+    around = loops_around(made.tree, name)
     down = [b.name for b in around if any(b.function(name).neg().plain_is_equal(value) for value in values)]
     return attempt(made, map(Reverse, down)) if down else made
 
@@ -417,7 +416,7 @@ def _without_squares(made: Schedule, name: str, square: str) -> Schedule | None:
     parted = _parted(made, name, square, diagonal)
     if parted is None:
         return None
-    around = (band for band in paths(parted.tree)[name] if isinstance(band, Band))
+    around = loops_around(parted.tree, name)
     shared = next((band.name for band in around if set(statements(band)) == {name, diagonal}), None)
     return attempt(parted, [Distribute(shared, last=diagonal)]) if shared else None
 
@@ -470,4 +469,4 @@ def _roles(made: Schedule, found: Contraction) -> tuple[str, str, str]:
 
 def _loops(made: Schedule, name: str) -> list[str]:
     """The names of the loops around a statement, outermost first."""
-    return [band.name for band in paths(made.tree)[name] if isinstance(band, Band)]
+    return [band.name for band in loops_around(made.tree, name)]

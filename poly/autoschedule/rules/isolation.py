@@ -14,7 +14,7 @@ from poly.analysis.contraction import in_place, is_sum_of_products, recognised, 
 from poly.autoschedule.rules.attempt import attempt
 from poly.ir.coordinates import linear
 from poly.ir.nest import Nest, Statement
-from poly.ir.paths import paths
+from poly.ir.paths import loops_around, paths
 from poly.ir.tree import Band, statements
 from poly.schedules.schedule import Schedule, schedule
 from poly.schedules.steps import Distribute, Part, Step
@@ -83,7 +83,7 @@ def distributed(made: Schedule, statement: Statement) -> Schedule | None:
     """The schedule in which a statement has its own loops; None if the dependences forbid it."""
     alone: Schedule | None = made
     while alone is not None:
-        around = [entry for entry in paths(alone.tree)[statement.name] if isinstance(entry, Band)]
+        around = loops_around(alone.tree, statement.name)
         shared = next((band for band in around if len(statements(band)) > 1), None)
         if shared is None:
             return alone

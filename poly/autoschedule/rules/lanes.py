@@ -21,7 +21,7 @@ from poly.autoschedule.spaces.space import Knob, Values
 from poly.ir.edits import find_loop, fresh
 from poly.ir.layout import step
 from poly.ir.nest import Nest
-from poly.ir.paths import paths
+from poly.ir.paths import loops_outside, paths
 from poly.ir.strides import (
     accesses,
     extent,
@@ -105,7 +105,7 @@ def flattened(schedule: Schedule, band: Band) -> Flatten | None:
     found, nest = [band], schedule.nest
     steps = _steps(schedule, band)
     whole = extent(nest, band)
-    for outer in reversed(_around(schedule.tree, band)):
+    for outer in reversed(loops_outside(paths(schedule.tree)[statements(band)[0]], band.name)):
         if steps is None or whole is None or whole >= ROW or outer.parallel or outer.body is not found[0]:
             break
         beyond, count = _steps(schedule, outer), extent(nest, outer)
@@ -119,13 +119,6 @@ def flattened(schedule: Schedule, band: Band) -> Flatten | None:
 def flattened_name(tree: Node, step: Flatten) -> str:
     """The name that the step gives the loop."""
     return fresh(tree, "_".join(step.loops))
-
-
-def _around(tree: Node, band: Band) -> list[Band]:
-    """The loops around a loop, outermost first."""
-    path = paths(tree)[statements(band)[0]]
-    loops = [node for node in path if isinstance(node, Band)]
-    return loops[: [one.name for one in loops].index(band.name)]
 
 
 def _steps(schedule: Schedule, band: Band) -> dict[tuple[str, Load], int] | None:

@@ -21,7 +21,7 @@ from microkernels.opencl_isa import DeviceISA
 from microkernels.product import MULTIPLY_ADD
 from poly.analysis.contraction import in_place, recognise
 from poly.analysis.roles import Roles, roles
-from poly.autoschedule.rules.attempt import attempt
+from poly.autoschedule.rules.attempt import attempt, has_loops
 from poly.autoschedule.rules.blocks import blocked
 from poly.autoschedule.rules.contiguous import contiguous
 from poly.autoschedule.rules.contraction import Outline, Tilings, outlined, planned_steps
@@ -46,6 +46,7 @@ from poly.autoschedule.rules.sharing import parallelized_beside_kernels
 from poly.autoschedule.rules.triangles import in_place_steps, slanted_sum_steps, triangle_steps
 from poly.autoschedule.spaces.space import Family
 from poly.ir.nest import Nest, Statement
+from poly.ir.tree import Micro, walk
 from poly.model import Choice
 from poly.model.core import Target
 from poly.schedules.matching import zeroing
@@ -67,7 +68,15 @@ def contracted(nest: Nest, target: Target, choices: Mapping[str, Choice] | None 
         return _steps(base.nest, statement, loops, target, known.get(statement.name))
 
     made = _contracted(base, target, steps)
+    if base.nest.sizes and (slanted := beyond_boxes(made)) and not has_loops(made, target.isa):
+        made = _contracted(base, target, lambda one, loops: None if one.name in slanted else steps(one, loops))
     return made if made.steps != base.steps else schedule(nest)
+
+
+def beyond_boxes(made: Schedule) -> set[str]:
+    """The statements in microkernels whose domain is no box."""
+    kernels = {node.statement for node in walk(made.tree) if isinstance(node, Micro)}
+    return {name for name in kernels if roles(made.nest, made.nest.statement(name)) is None}
 
 
 def with_interiors(nest: Nest, target: Target, pays: float = PAYS) -> Schedule | None:

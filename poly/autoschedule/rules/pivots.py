@@ -40,12 +40,12 @@ from poly.errors import ScheduleError
 from poly.ir.edits import find_loop, fresh
 from poly.ir.instances import coordinates
 from poly.ir.nest import Nest
-from poly.ir.paths import paths
+from poly.ir.paths import loops_around, paths
 from poly.ir.strides import moved_iterator, strided_cost
-from poly.ir.tree import Band, Leaf, bands, statements
+from poly.ir.tree import Band, Leaf, bands, only_loops, statements
 from poly.ir.tree import Sequence as Parts
 from poly.schedules.schedule import Schedule
-from poly.schedules.steps import Distribute, Enclose, Interchange, Step
+from poly.schedules.steps import Distribute, Enclose, Interchange, Parallel, Step
 from poly.schedules.steps.formulas import Formula, value_of
 
 MOST = 64
@@ -53,6 +53,12 @@ MOST = 64
 
 TRIED = 4
 """Of those that keep the order of all dependences, the most that are tried."""
+
+BELOW = "below"
+"""The loop that has the rows behind a block's own apart."""
+
+FAR = 1 << 20
+"""More blocks than any array has."""
 
 Counts = Mapping[str, str]
 """For each of some statements, the formula that counts a loop around all of them: `k`, `-k`, or a number."""
@@ -91,11 +97,17 @@ def counting(nest: Nest, choices: Mapping[str, Sequence[str]]) -> Iterator[dict[
 
 
 def side_by_side(
-    made: Schedule, updates: Iterable[Contraction], direction: Direction, block: str, rows: int
+    made: Schedule,
+    updates: Iterable[Contraction],
+    direction: Direction,
+    block: str,
+    rows: int,
+    blocks: Counts | None = None,
 ) -> Schedule | None:
     """The schedule in which so many rows of a block run side by side; None if no pivots keep all dependences.
 
-    `updates` are contractions that read the array they write, in the loop `block`.
+    `updates` are contractions that read the array they write, in the loop `block`. If `blocks` count the blocks of each
+    statement from 0, the rows behind a block's own are apart in a loop `BELOW`, and need nothing of each other.
     """
     known = {update.statement: update for update in updates}
     inside = (statements(part) for part in parts(find_loop(made.tree, block).body))
@@ -109,8 +121,11 @@ def side_by_side(
         lines[name], pivots[name] = ([*direction.counts(way), *rest] for way in ways)
     for line in islice(counting(nest, lines), TRIED) if names else ():
         tiles = {name: f"{text} // {rows}" for name, text in line.items()}
+        below = (
+            {name: f"({text} - {blocks[name]} + {FAR - 1}) // {FAR}" for name, text in tiles.items()} if blocks else {}
+        )
         for pivot in islice(counting(nest, pivots), TRIED):
-            found = _beside(made, tiles, pivot, block) if pivot != line else None
+            found = _beside(made, (below, tiles, pivot), block) if pivot != line else None
             if found is not None:
                 return found
     return None
@@ -129,15 +144,21 @@ def _ways(nest: Nest, update: Contraction) -> tuple[Sequence[str], Sequence[str]
     return lines, (step, along) if costs[along] < costs[step] else (along, step)
 
 
-def _beside(made: Schedule, tiles: Counts, pivots: Counts, block: str) -> Schedule | None:
-    """The schedule with loops over tiles of rows and, inside, over pivots; None if that is illegal."""
-    tile = fresh(made.tree, "rows")
+def _beside(made: Schedule, counts: tuple[Counts, Counts, Counts], block: str) -> Schedule | None:
+    """The schedule with loops over tiles of rows and, inside, over pivots; None if that is illegal.
+
+    `counts` are those of the loop that has rows below the block apart, if any, of the tiles, and of the pivots.
+    """
+    below, tiles, pivots = counts
+    tile, around = fresh(made.tree, "rows"), fresh(made.tree, BELOW) if below else block
     try:
-        cut = applied(made, [_enclosing(tile, tiles, block)])
+        apart = [_enclosing(around, below, block)] if below else []
+        cut = applied(made, [*apart, _enclosing(tile, tiles, around)])
         ahead = _by_pivots(cut, pivots, tile)
     except ScheduleError:
         return None
-    return attempt(made, ahead.steps[len(made.steps) :])
+    shared = [Parallel(tile)] if below else []
+    return attempt(made, [*ahead.steps[len(made.steps) :], *shared])
 
 
 def _by_pivots(schedule: Schedule, pivots: Counts, at: str | None) -> Schedule:
@@ -149,13 +170,13 @@ def _by_pivots(schedule: Schedule, pivots: Counts, at: str | None) -> Schedule:
     loop = fresh(schedule.tree, "pivot")
     schedule = applied(schedule, [_enclosing(loop, pivots, at)])
     for name, pivot in pivots.items():
-        around = _loops(schedule, name)
+        around = loops_around(schedule.tree, name)
         lane, step = around[-2:]
         if lane.name == loop or not _is_step(schedule, name, step, pivot):
             continue
         apart: list[Step] = [Distribute(lane.name, last=name)] if statements(lane) != (name,) else []
         schedule = applied(schedule, apart)
-        lane, step = _loops(schedule, name)[-2:]
+        lane, step = loops_around(schedule.tree, name)[-2:]
         schedule = applied(schedule, [Interchange(lane.name, step.name)])
     return schedule
 
@@ -172,11 +193,6 @@ def _is_step(schedule: Schedule, name: str, loop: Band, pivot: str) -> bool:
     return bool(loop.function(name).plain_is_equal(coordinates(statement.domain, statement.iterators)[iterator]))
 
 
-def _loops(schedule: Schedule, name: str) -> list[Band]:
-    """The loops around a statement, outermost first."""
-    return [band for band in paths(schedule.tree)[name] if isinstance(band, Band)]
-
-
 def right_looking(schedule: Schedule) -> Schedule:
     """The schedule with sums that look ahead wherever that is legal, makes accesses cheaper and gains lanes."""
     for band in bands(schedule.tree):
@@ -189,7 +205,7 @@ def right_looking(schedule: Schedule) -> Schedule:
 def _sums(band: Band) -> tuple[Band, ...]:
     """The loops in a loop's body if that is a sequence of statements and of loops with one statement each."""
     inside = parts(band.body) if isinstance(band.body, Parts) else ()
-    loops = tuple(part for part in inside if isinstance(part, Band))
+    loops = only_loops(inside)
     plain = all(isinstance(loop.body, Leaf) for loop in loops)
     others = [part for part in inside if not isinstance(part, Band)]
     return loops if plain and others and all(isinstance(part, Leaf) for part in others) else ()
@@ -222,7 +238,7 @@ def _ahead(schedule: Schedule, band: Band, sums: tuple[Band, ...]) -> Schedule |
     except ScheduleError:
         return None
     looking = attempt(schedule, made.steps[len(schedule.steps) :])
-    lanes = [_loops(made, name)[-1].name for name in steps]
+    lanes = [loops_around(made.tree, name)[-1].name for name in steps]
     if looking is None or any(lane_conflict(nest, looking.tree, lane) is not None for lane in lanes):
         return None
     return looking

@@ -26,7 +26,7 @@ from poly.autoschedule.rules.shapes import parts
 from poly.autoschedule.spaces.space import Knob
 from poly.ir.paths import paths
 from poly.ir.strides import accesses, extent, moved_iterator
-from poly.ir.tree import Band, Sequence, bands, statements
+from poly.ir.tree import Band, Sequence, bands, only_loops, statements
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Distribute, Interchange, Split, Step, Unroll, Vectorize
 
@@ -85,7 +85,7 @@ def _steps(made: Schedule, pairs: Pairs, size: int) -> list[Step]:
 
 
 def _children(band: Band) -> list[str]:
-    return [child.name for child in parts(band.body) if isinstance(child, Band)]
+    return [child.name for child in only_loops(parts(band.body))]
 
 
 def every_pairs(made: Schedule, isa: ISA) -> Iterator[Pairs]:

@@ -30,7 +30,7 @@ from poly.autoschedule.rules.shapes import parts
 from poly.autoschedule.rules.triangles import slanted_sum
 from poly.ir.nest import Array, Nest, Statement
 from poly.ir.strides import accesses
-from poly.ir.tree import Band, Node, bands, statements
+from poly.ir.tree import Band, Node, bands, only_loops, statements
 from poly.model import Choice
 from poly.model.core import FULL, Target
 from poly.schedules.matching import zeroing
@@ -124,7 +124,7 @@ def _distributed(nest: Nest, target: Target) -> tuple[Schedule, list[RowProduct]
             continue
         made, loops = alone
         box, dtype = roles(nest, statement), nest.array(statement.target.array).dtype
-        slanted = slanted_sum(nest, statement, dtype, target) if box is None else None
+        slanted = slanted_sum(nest, statement, dtype, target) if box is None and not nest.sizes else None
         parted = slanted and attempt(made, slanted.apart(loops))
         if slanted and parted:
             made = parted
@@ -138,7 +138,7 @@ def _runs(nodes: Sequence[Node]) -> Iterator[tuple[Band, ...]]:
     """Consecutive loops, the longest runs first."""
     for length in range(len(nodes), 1, -1):
         for first in range(len(nodes) - length + 1):
-            run = [node for node in nodes[first : first + length] if isinstance(node, Band)]
+            run = only_loops(nodes[first : first + length])
             if len(run) == length:
                 yield tuple(run)
 

@@ -39,18 +39,19 @@ def chain_of(node: Node) -> Chain | None:
 
 def heaviest(made: Schedule) -> Chain | None:
     """The chain of loops with the most instances, an upper bound; None if there is none."""
-    found = list(_chains(made.tree))
+    found = list(chains(made.tree))
     weights = [prod(extent(made.nest, band) or ASSUMED for band in chain.bands) for chain in found]
     return found[weights.index(max(weights))] if found else None
 
 
-def _chains(node: Node) -> Iterator[Chain]:
+def chains(node: Node) -> Iterator[Chain]:
+    """The chains of loops in a tree, of which none is part of another."""
     chain = chain_of(node)
     if chain is not None:
         yield chain
         return
     for child in children(node):
-        yield from _chains(child)
+        yield from chains(child)
 
 
 def innermost(tree: Node) -> tuple[Band, ...]:

@@ -18,26 +18,30 @@ from poly.analysis.legality import is_parallel, race
 from poly.autoschedule.rules.attempt import applied, attempt
 from poly.autoschedule.rules.form import Form
 from poly.autoschedule.rules.parting import apart
-from poly.autoschedule.rules.shapes import INNER_GUESS, heaviest, parts
+from poly.autoschedule.rules.shapes import INNER_GUESS, Chain, chains, heaviest, parts
 from poly.ir.nest import Nest
-from poly.ir.paths import paths
+from poly.ir.paths import loops_around, paths
 from poly.ir.strides import extent, moved_iterator
 from poly.ir.tree import Band, Copy, Micro, Node, Sequence, bands, children, has_kernel, statements
 from poly.lowering.calls import inner_bands
+from poly.machine.description import LINE, PAGE
 from poly.schedules.schedule import Schedule
-from poly.schedules.steps import Parallel
+from poly.schedules.steps import Order, Parallel, Split
 
 WORTH = 50_000
 """Statement instances for which waking a thread pays off: about ten microseconds of work."""
 
 
 def sharings(form: Form, threads: int) -> Iterator[Form]:
-    """The form without parallel loops, with the usual ones, and with each other candidate of the heaviest chain."""
+    """The form without parallel loops, with the usual ones, in shares, and with each other of the heaviest chain."""
     usual = usual_sharing(form, threads)
     shared = parallel_loops(usual.tried)
     if threads > 1 and shared:
         yield unshared(form)
     yield usual
+    shares = in_shares(form, threads) if threads > 1 else None
+    if shares is not None:
+        yield shares
     chain = heaviest(form.tried) if shared else None
     for band in chain.bands[:-1] if chain else ():
         several = extent(form.tried.nest, band) != 1
@@ -48,6 +52,38 @@ def sharings(form: Form, threads: int) -> Iterator[Form]:
 def usual_sharing(form: Form, threads: int) -> Form:
     """The form with the outermost suitable loops made parallel, if there are several threads."""
     return _with(form, parallelized(form.tried, threads)) if threads > 1 else form
+
+
+def in_shares(form: Form, threads: int) -> Form | None:
+    """The form whose threads take a share of an inner loop each through all iterations of the loops around it.
+
+    for j:                                  for i_tile:  # parallel
+      for i: A[j, i] += A[j-1, i]    ->       for j:
+                                                for i in the share: A[j, i] += A[j-1, i]
+
+    None if there is no such loop of known size.
+    """
+    made = form.tried
+    for chain in chains(made.tree):
+        outer = next((band for band in chain.bands if extent(made.nest, band) != 1), chain.bands[0])
+        if lacking_work(made.nest, outer, WORTH) is None and not is_parallel(made.nest, made.tree, outer.name):
+            made = next((found for band in chain.bands[1:] if (found := _in_shares(made, chain, band, threads))), made)
+    return _with(form, made) if made is not form.tried else None
+
+
+def _in_shares(made: Schedule, chain: Chain, band: Band, threads: int) -> Schedule | None:
+    """The schedule with equal shares of one loop, of whole lines if it goes along any.
+
+    Prefetchers run ahead within a page: they would fetch lines of a shorter share that another thread writes.
+    """
+    written = (made.nest.array(made.nest.statement(name).target.array) for name in chain.statements)
+    least = PAGE // min(array.dtype.size for array in written)
+    whole = extent(made.nest, band)
+    if whole is None or whole < threads * least:
+        return None
+    share, names = -(-whole // (threads * LINE)) * LINE, tuple(one.name for one in chain.bands)
+    loop = f"{band.name}_tile"
+    return attempt(made, [Split(((band.name, share),)), Order((loop, *names)), Parallel(loop)])
 
 
 def unshared(form: Form) -> Form:
@@ -159,7 +195,7 @@ def _parted(schedule: Schedule, band: Band, guess: int) -> Schedule | None:
 
 def _around(made: Schedule, statement: str) -> list[str]:
     """The names of the loops around a statement."""
-    return [part.name for part in paths(made.tree)[statement] if isinstance(part, Band)]
+    return [part.name for part in loops_around(made.tree, statement)]
 
 
 def lacking_work(nest: Nest, band: Band, guess: int) -> int | None:

@@ -25,7 +25,7 @@ from poly.ir.instances import box_extents
 from poly.ir.nest import Nest
 from poly.ir.paths import paths
 from poly.ir.strides import accesses, moved_iterator
-from poly.ir.tree import Band, Sequence, statements
+from poly.ir.tree import Band, Sequence, only_loops, statements
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Enclose
 from poly.schedules.steps.formulas import Formula
@@ -42,7 +42,7 @@ def in_strips(made: Schedule, cache: int) -> Iterator[tuple[str, Schedule]]:
     for outer in parts(made.tree):
         if not isinstance(outer, Band) or not isinstance(outer.body, Sequence):
             continue
-        for inner in (part for part in parts(outer.body) if isinstance(part, Band)):
+        for inner in only_loops(parts(outer.body)):
             found = _cut(made, outer, inner, cache)
             if found is not None:
                 yield inner.name, found

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import prod
+from math import ceil, inf, prod
 
 import islpy as isl
 
@@ -43,11 +43,14 @@ from poly.schedules.steps.formulas import Formula
 LEAST = 4096
 """The least number of multiply-adds in the box around the domain for which tiles pay off."""
 
+TILES = 4
+"""The least number of tiles for each thread where the work of one depends on where it lies."""
+
 
 def triangle_steps(
     nest: Nest, statement: Statement, dtype: DType, loops: Mapping[str, str], target: Target, initial: str | None
 ) -> list[Step] | None:
-    """The steps for a contraction whose domain is no box from 0; None if it is small, has no rows, or has open sizes.
+    """The steps for a contraction whose domain is no box from 0; None if it is small, or has no rows.
 
     No code can be made of them if the results do not have the same steps of the reduction.
     """
@@ -55,7 +58,20 @@ def triangle_steps(
     if r is None or not r.rows or _size(r) < LEAST:
         return None
     outline = outlined(r, dtype, target)
-    return planned_steps(r, dtype, loops, target, initial) if outline and len(outline.work.rows) == 1 else None
+    if outline is None or len(outline.work.rows) != 1:
+        return None
+    return planned_steps(r, dtype, loops, target, initial, _in_equal_parts(outline, target))
+
+
+def _in_equal_parts(outline: Outline, target: Target) -> Choice:
+    """The model's choice, with enough tiles of columns for threads to get about the same work: it grows along them."""
+    choice = Tilings(outline, target).usual
+    if choice.parallel != "columns":
+        return choice
+    alone = Tilings(outline, replace(target, threads=1)).usual
+    width, count = alone.kernel.columns, prod(axis.guess for axis in outline.work.columns)
+    cut = ceil(count / (TILES * target.threads) / width) * width
+    return replace(alone, columns_cut=min(cut, alone.columns_cut or cut), parallel="columns")
 
 
 @dataclass(frozen=True)
@@ -91,13 +107,20 @@ def _slanted(statement: Statement, r: Roles | None, dtype: DType, target: Target
     choice, (summed,) = Tilings(outline, target).usual, r.reduce
     kernel = choice.kernel
     for along, (axis,), size in (("rows", r.rows, kernel.rows), ("columns", r.columns, kernel.columns)):
-        behind = _behind_slant(statement, axis.iterator, summed.iterator)
-        if behind is not None and axis.guess >= 2 * size:
-            ahead = f"({summed.iterator} {'-' if behind > 0 else '+'} {abs(behind)})" if behind else summed.iterator
-            near = Formula(f"{axis.iterator} // {size} == {ahead} // {size}")
+        slant = _slant(statement, axis.iterator, summed.iterator)
+        if slant is not None and axis.guess >= 2 * size:
+            upper, behind = slant
+            block = f"{axis.iterator} // {size} * {size} + {behind if upper else behind + size}"
+            near = Formula(f"{summed.iterator} {'>=' if upper else '<'} {block}")
             part = Part(statement.name, where=near, into=f"{statement.name}_near")
-            return SlantedSum(r, outline, choice, along, part)
+            return SlantedSum(r, outline, _cut_evenly(choice, size), along, part)
     return None
+
+
+def _cut_evenly(choice: Choice, size: int) -> Choice:
+    """The choice with the reduction cut where tiles of the slanted bound end."""
+    cut = choice.reduce_cut
+    return choice if cut is None else replace(choice, reduce_cut=max(cut // size, 1) * size)
 
 
 def slanted_sum_steps(
@@ -124,21 +147,24 @@ def in_place_steps(
     return [found.part, *Planner(found.outline, found.choice, loops, None, beside=True).steps()]
 
 
-def _behind_slant(statement: Statement, own: str, summed: str) -> int | None:
-    """`b + 1` for a bound `summed <= own + b`, `b - 1` for `summed >= own + b`; None if there is neither, or both."""
+def _slant(statement: Statement, own: str, summed: str) -> tuple[bool, int] | None:
+    """Whether a bound is `summed < own + b` or `summed > own + b`, and `b`; None if there is neither, or both."""
     values = coordinates(statement.domain, statement.iterators)
     first, second, apart = (
         isl.Map.from_pw_aff(value).intersect_domain(statement.domain).range()
         for value in (values[summed], values[own], values[summed].sub(values[own]))
     )
-    ends = [end for one in (first, second, apart) for end in (one.dim_min_val(0), one.dim_max_val(0))]
-    if not all(end.is_int() for end in ends):
-        return None
-    low, high, own_low, own_high, least, most = (int(end.to_python()) for end in ends)
+    ends = (end for one in (first, second, apart) for end in (one.dim_min_val(0), one.dim_max_val(0)))
+    low, high, own_low, own_high, least, most = map(_number, ends)
     upper, lower = most < high - own_low, least > low - own_high
-    return None if upper == lower else most + 1 if upper else least - 1
+    return None if upper == lower else (upper, int(most + 1 if upper else least - 1))
+
+
+def _number(end: isl.Val) -> float:
+    """A bound as a number, infinite if it depends on open sizes."""
+    return int(end.to_python()) if end.is_int() else inf * end.sgn()
 
 
 def _size(r: Roles) -> int:
-    """The multiply-adds in the box; 0 if its size is open, since the room of a copy might not be bounded then."""
-    return prod(axis.extent or 0 for axis in (*r.batch, *r.overlaps, *r.rows, *r.columns, *r.reduce))
+    """The multiply-adds in the box, with open sizes at assumed values."""
+    return prod(axis.guess for axis in (*r.batch, *r.overlaps, *r.rows, *r.columns, *r.reduce))

@@ -32,7 +32,7 @@ from poly.ir.layout import step
 from poly.ir.nest import Nest
 from poly.ir.paths import paths
 from poly.ir.strides import accesses, moved_iterator
-from poly.ir.tree import Band, Leaf, Node, Sequence, bands, statements
+from poly.ir.tree import Band, Leaf, Node, Sequence, bands, only_loops, statements
 from poly.machine.description import PAGE
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Distribute, Interchange, Order, Skew, Split, Step, Unroll, Vectorize
@@ -86,7 +86,7 @@ def _recurring(schedule: Schedule, line: Band) -> tuple[Band, ...]:
     nest, tree, body = schedule.nest, schedule.tree, line.body
     if not isinstance(body, Sequence) or not all(isinstance(part, Leaf) or _is_innermost(part) for part in parts(body)):
         return ()
-    loops = (part for part in parts(body) if isinstance(part, Band))
+    loops = only_loops(parts(body))
     return tuple(loop for loop in loops if recurs(nest, tree, loop.name))
 
 
@@ -122,7 +122,7 @@ def _lines_beside(schedule: Schedule, line: Band, recurring: tuple[Band, ...], c
     blocked = attempt(schedule, [Split(((line.name, chains),)), Distribute(line.name)])
     if blocked is None:
         return None
-    inside = (part for part in parts(find_loop(blocked.tree, f"{line.name}_tile").body) if isinstance(part, Band))
+    inside = only_loops(parts(find_loop(blocked.tree, f"{line.name}_tile").body))
     loops = {statements(loop): loop.name for loop in recurring}
     lanes = ((lane.name, loops[statements(lane)]) for lane in inside if statements(lane) in loops)
     return attempt(blocked, [step for lane, loop in lanes for step in (Interchange(lane, loop), Vectorize(lane))])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeVar
 
 from pycparser import c_ast, c_generator
@@ -13,8 +15,14 @@ from poly.frontends.source import Source
 NodeT = TypeVar("NodeT", bound=ast.AST)
 
 
+@dataclass(frozen=True)
 class CSource(Source):
-    """C text, in which places have a column, too."""
+    """C text, in which places have a column, too, and whose names messages have, also where variables were renamed."""
+
+    in_text: Callable[[str], str]
+
+    def error(self, node: ast.AST, why: str, remedy: str) -> SpecError:
+        return super().error(node, self.in_text(why), self.in_text(remedy))
 
     def place(self, row: int, start: int) -> str:
         return f"{self.file}:{row}:{start + 1}"

@@ -16,11 +16,13 @@ from codegen.files import write_file
 from microkernels.errors import plain
 from poly.errors import SpecError
 from poly.frontends.c.renaming import with_free_names
+from poly.frontends.c.system_types import UNKNOWN, declared_types
 
 SPELLINGS = {
     "__attribute__(x)": "", "__extension__": "", "__restrict": "restrict", "__restrict__": "restrict",
     "__inline": "inline", "__inline__": "inline", "__const": "const", "__volatile__": "volatile",
-    "__declspec(x)": "", "__builtin_va_list": "int", "__alignof__": "sizeof",
+    "__declspec(x)": "", "__builtin_va_list": "int", "__alignof__": "sizeof", "__thread": "",
+    "__builtin_offsetof(x, y)": "0", "__typeof__(x)": UNKNOWN, "typeof(x)": UNKNOWN,
 }  # fmt: skip
 """Extensions of compilers, and what pycparser knows in their place."""
 TYPES = {
@@ -34,7 +36,8 @@ TYPES = {
     "long": "int64_t ssize_t ptrdiff_t intptr_t intmax_t",
     "unsigned long": "uint64_t size_t uintptr_t uintmax_t",
 }
-"""Types of system headers, whose own declarations are left out."""
+"""Types of system headers, whose own declarations are left out; a text may name these without the headers."""
+KNOWN = frozenset(" ".join(TYPES.values()).split())
 QUOTED = r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)+\''
 ASSEMBLER = re.compile(rf"{QUOTED}|\b(?:__asm__|__asm|asm)\b\s*(?:(?:volatile|goto|inline)\b\s*)*\(")
 BRACKETS = re.compile(rf"{QUOTED}|[()]")
@@ -83,21 +86,23 @@ def preprocessed(text: str, file: str, folders: Sequence[Path], define: Mapping[
         ToolchainError: there is no compiler.
     """
     known = {**SPELLINGS, POLY: 1, **define}
-    lines = _own_lines(compiler_says(("-E",), text, file, folders, known))
+    lines, system = _own_lines(compiler_says(("-E",), text, file, folders, known))
     kept: dict[str, dict[int, str]] = {}
     for name, number, line in lines:
         before = kept.setdefault(name, {}).get(number, "")
         kept[name][number] = f"{before} {line}" if before.strip() and line.strip() else before + line
     whole = "\n".join(f'# {number} "{name}"\n{line}' for name, number, line in lines)
+    words = frozenset(WORD.findall(whole))
+    types = PRELUDE + declared_types(system, words, KNOWN)
     try:
-        tree = c_parser.CParser().parse(f"{PRELUDE}\n{_without_assembler(whole)}\n", file)
+        tree = c_parser.CParser().parse(f"{types}\n{_without_assembler(whole)}\n", file)
     except c_parser.ParseError as error:
         syntax = ("-fsyntax-only",)
         compiler_says(syntax, text, file, folders, {POLY: 1, **define})  # names the place, if it refuses the text, too
         raise SpecError(
             f"{error}\nThis is no C99 that poly can read. Leave it out with `#ifndef __POLY__`, which poly defines."
         ) from None
-    return Unit(tree, kept, with_free_names(tree, frozenset(WORD.findall(whole))))
+    return Unit(tree, kept, with_free_names(tree, words))
 
 
 def compiler_says(
@@ -141,13 +146,14 @@ def _quoted(file: str) -> str:
     return f'"{escaped}"'
 
 
-def _own_lines(text: str) -> list[tuple[str, int, str]]:
-    """The lines that are not from system headers, each with its file and number.
+def _own_lines(text: str) -> tuple[list[tuple[str, int, str]], str]:
+    """The lines that are not from system headers, each with its file and number; and the text of these headers.
 
     A file is a system header if its first marker says so: later ones tell where the macros come from that it uses.
     """
     owned: dict[str, bool] = {}
     found: list[tuple[str, int, str]] = []
+    system: list[str] = []
     file, number, own = "", 1, False
     for line in text.splitlines():
         marker = MARKER.match(line)
@@ -157,5 +163,7 @@ def _own_lines(text: str) -> list[tuple[str, int, str]]:
             continue
         if own and line.strip():
             found.append((file, number, line))
+        elif not own:
+            system.append(line)
         number += 1
-    return found
+    return found, "\n".join(system)

@@ -1,4 +1,4 @@
-"""Calls of a file's own functions that run loops, replaced by their bodies."""
+"""Calls of a file's own functions that run loops, replaced by their bodies, and pointers by what they point to."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pycparser import c_ast
 
 from codegen.names import another
 from poly.frontends.c.declarations import Uses, names_in, type_of
+from poly.frontends.c.preprocessed import WORD
 from poly.frontends.c.renaming import rename, variables
 
 
@@ -24,7 +25,8 @@ class Procedures:
                                         }
 
     `hidden` are names that mean something else where the calls are, `taken` all names that a new variable can't have. A
-    function with a value is one if an assignment of its value calls it. A function stays a call that returns before its
+    function with a value is called before the statement, whose value or condition has a variable in place of the call;
+    if it writes arrays, the call has to be all that is assigned. A function stays a call that returns before its
     end, calls itself, keeps a variable from call to call, or gets a pointer other than to an array, a row or an element
     of one.
     """
@@ -33,6 +35,12 @@ class Procedures:
     typedefs: Mapping[str, c_ast.Node]
     hidden: frozenset[str]
     taken: set[str] = field(default_factory=set)
+    renamed: dict[str, str] = field(default_factory=dict)
+    """The names in the text of the variables that were given others."""
+
+    def in_text(self, made: str) -> str:
+        """A message with the names of the text."""
+        return WORD.sub(lambda word: self.renamed.get(word[0], word[0]), made)
 
     def expanded(self, node: c_ast.Node, active: frozenset[str] = frozenset()) -> c_ast.Node:
         """A copy of a statement with such calls replaced."""
@@ -40,20 +48,96 @@ class Procedures:
             case c_ast.FuncCall(name=c_ast.ID(name=name), args=args) if name in self.functions and name not in active:
                 made = self._body(self.functions[name], list(args.exprs) if args else [])
                 return node if made is None else self.expanded(made, active | {name})
-            case c_ast.Assignment(rvalue=c_ast.FuncCall(name=c_ast.ID(name=name), args=args)) if (
-                name in self.functions and name not in active and _has_loops(self.functions[name])
+            case c_ast.Assignment(rvalue=c_ast.FuncCall(name=c_ast.ID(name=name), args=args) as call) if self._is_call(
+                call, active
             ):
                 made = self._body(self.functions[name], list(args.exprs) if args else [], node)
                 return node if made is None else self.expanded(made, active | {name})
+            case c_ast.Assignment():
+                made = self.parts(node, active)
+                return node if made == [node] else c_ast.Compound(made, node.coord)
             case c_ast.Compound(block_items=items):
-                inner = [self.expanded(item, active) for item in items or []]
-                return c_ast.Compound(inner, node.coord)
+                return c_ast.Compound(self.block(items or [], active), node.coord)
             case c_ast.For(stmt=body):
                 return c_ast.For(node.init, node.cond, node.next, self.expanded(body, active), node.coord)
             case c_ast.If(iftrue=then, iffalse=other):
                 ways = [None if way is None else self.expanded(way, active) for way in (then, other)]
-                return c_ast.If(node.cond, *ways, node.coord)
+                before, cond = self._apart(node.cond, active)
+                return _behind(before, c_ast.If(cond, *ways, node.coord))
         return node
+
+    def block(self, items: Sequence[c_ast.Node], active: frozenset[str] = frozenset()) -> list[c_ast.Node]:
+        """The same for the items of a block; a pointer that stays where it is becomes the place to which it points."""
+        made: list[c_ast.Node] = []
+        for at, item in enumerate(items):
+            if _stays(item, items[at + 1 :]):
+                places = {item.name: item.init}
+                rest = [_placed(copy.deepcopy(other), places) for other in items[at + 1 :]]
+                return [*made, *self.block(rest, active)]
+            made += self.parts(item, active)
+        return made
+
+    def parts(self, node: c_ast.Node, active: frozenset[str] = frozenset()) -> list[c_ast.Node]:
+        """The same for an item of a block, in which declarations stay."""
+        match node:
+            case c_ast.Assignment(op=op, lvalue=target, rvalue=value) if not self._is_call(value, active):
+                before, value = self._apart(value, active)
+                return [*before, c_ast.Assignment(op, target, value, node.coord)] if before else [node]
+            case c_ast.Decl(name=name, type=c_ast.TypeDecl() as kind, init=c_ast.FuncCall() as init):
+                return self._valued(name, kind, init, active) or [node]
+            case c_ast.Decl(type=c_ast.TypeDecl(), init=c_ast.Node() as init):
+                before, value = self._apart(init, active)
+                made = copy.copy(node)
+                made.init = value
+                return [*before, made]
+        return [self.expanded(node, active)]
+
+    def _valued(
+        self, name: str, kind: c_ast.TypeDecl, call: c_ast.FuncCall, active: frozenset[str]
+    ) -> list[c_ast.Node] | None:
+        """What a call does, and the declaration of a variable with its value; None if it stays a call."""
+        made = self.expanded(c_ast.Assignment("=", c_ast.ID(name, call.coord), call, call.coord), active)
+        if not isinstance(made, c_ast.Compound):
+            return None
+        *before, last = made.block_items
+        kind = c_ast.TypeDecl(name, [], None, kind.type, kind.coord)
+        return [*before, c_ast.Decl(name, [], [], [], [], kind, last.rvalue, None, call.coord)]
+
+    def _is_call(self, node: c_ast.Node, active: frozenset[str]) -> bool:
+        """Whether an expression is a call of a function of the file that runs loops."""
+        is_named = isinstance(node, c_ast.FuncCall) and isinstance(node.name, c_ast.ID)
+        return is_named and self._runs_loops(node.name.name, active)
+
+    def _runs_loops(self, name: str, active: frozenset[str]) -> bool:
+        """Whether a function of the file has loops, or calls one that has."""
+        if name not in self.functions or name in active:
+            return False
+        nodes = list(_below([self.functions[name].body]))
+        return any(isinstance(node, c_ast.For) or self._is_call(node, active | {name}) for node in nodes)
+
+    def _apart(self, node: c_ast.Node, active: frozenset[str]) -> tuple[list[c_ast.Node], c_ast.Node]:
+        """What calls functions before an expression, and the expression with their values."""
+        match node:
+            case c_ast.FuncCall(name=c_ast.ID(name=name)) if self._is_call(node, active):
+                if not _only_computes(self.functions[name]):
+                    return [], node
+                own = c_ast.ID(self._fresh(name), node.coord)
+                made = self._valued(own.name, self.functions[name].decl.type.type, node, active)
+                return ([], node) if made is None else (made, own)
+            case c_ast.TernaryOp(cond=first) | c_ast.BinaryOp(op="&&" | "||", left=first):
+                inside = [first]  # the others may not be evaluated
+            case c_ast.BinaryOp() | c_ast.UnaryOp(op="-" | "+" | "!") | c_ast.Cast() | c_ast.FuncCall():
+                inside = list(node)
+            case c_ast.ExprList():
+                inside = list(node)
+            case _:
+                return [], node
+        before, places = [], {}
+        for part in inside:
+            calls, value = self._apart(part, active)
+            before += calls
+            places[id(part)] = value
+        return (before, _with_parts(node, places)) if before else ([], node)
 
     def _body(
         self, function: c_ast.FuncDef, given: Sequence[c_ast.Node], to: c_ast.Assignment | None = None
@@ -90,6 +174,7 @@ class Procedures:
     def _fresh(self, name: str) -> str:
         made = another(name, frozenset(self.taken))
         self.taken.add(made)
+        self.renamed[made] = name
         return made
 
     def _declarations(
@@ -118,8 +203,39 @@ class Procedures:
         return before, places
 
 
-def _has_loops(function: c_ast.FuncDef) -> bool:
-    return any(isinstance(node, c_ast.For) for node in _below([function.body]))
+def _behind(before: Sequence[c_ast.Node], node: c_ast.Node) -> c_ast.Node:
+    return c_ast.Compound([*before, node], node.coord) if before else node
+
+
+def _with_parts(node: c_ast.Node, places: Mapping[int, c_ast.Node]) -> c_ast.Node:
+    """A copy of an expression with others in place of its parts, by their identities."""
+    made = copy.copy(node)
+    for slot in node.__slots__:
+        value = getattr(node, slot, None) if slot not in ("coord", "__weakref__") else None
+        if isinstance(value, list):
+            setattr(made, slot, [places.get(id(part), part) for part in value])
+        elif id(value) in places:
+            setattr(made, slot, places[id(value)])
+    return made
+
+
+def _only_computes(function: c_ast.FuncDef) -> bool:
+    """Whether a function assigns to variables alone, and calls none but for their values."""
+    for node in _below([function.body]):
+        match node:
+            case c_ast.Assignment(lvalue=c_ast.ID()) | c_ast.UnaryOp(op="p++" | "p--" | "++" | "--", expr=c_ast.ID()):
+                continue
+            case c_ast.Assignment() | c_ast.UnaryOp(op="p++" | "p--" | "++" | "--"):
+                return False
+            case c_ast.Compound(block_items=items) if any(isinstance(item, c_ast.FuncCall) for item in items or []):
+                return False
+            case (
+                c_ast.For(stmt=c_ast.FuncCall())
+                | c_ast.If(iftrue=c_ast.FuncCall())
+                | c_ast.If(iffalse=c_ast.FuncCall())
+            ):
+                return False
+    return True
 
 
 def _below(nodes: Iterable[c_ast.Node]) -> Iterator[c_ast.Node]:
@@ -131,6 +247,16 @@ def _below(nodes: Iterable[c_ast.Node]) -> Iterator[c_ast.Node]:
 def _leaves(node: c_ast.Node) -> bool:
     """Whether a statement ends its function, or declares a variable that stays."""
     return isinstance(node, c_ast.Return) or (isinstance(node, c_ast.Decl) and "static" in node.storage)
+
+
+def _stays(node: c_ast.Node, behind: Sequence[c_ast.Node]) -> bool:
+    """Whether an item of a block declares a pointer that is the same place in all that is behind it."""
+    if not (isinstance(node, c_ast.Decl) and isinstance(node.type, c_ast.PtrDecl) and node.init is not None):
+        return False
+    uses, names = Uses.of(list(behind)), {node.name, *names_in([node.init])}
+    hidden = set(variables(c_ast.Compound(list(behind))))
+    moves = any(uses.written(name) for name in names) or bool(names & hidden) or bool(node.storage)
+    return _is_place(node.init) and not moves
 
 
 def _is_place(node: c_ast.Node) -> bool:
@@ -154,6 +280,8 @@ def _placed(node: c_ast.Node, places: Mapping[str, c_ast.Node]) -> c_ast.Node:
             return places[name]
         case c_ast.ArrayRef(name=base, subscript=index):
             return _element(_placed(base, places), _placed(index, places), node)
+        case c_ast.UnaryOp(op="*", expr=pointer) if places.keys() & set(names_in([pointer])):
+            return _element(_placed(pointer, places), c_ast.Constant("int", "0", node.coord), node)
     for slot in node.__slots__:
         value = getattr(node, slot, None) if slot not in ("coord", "__weakref__") else None
         if isinstance(value, c_ast.Node):
@@ -163,7 +291,7 @@ def _placed(node: c_ast.Node, places: Mapping[str, c_ast.Node]) -> c_ast.Node:
     return node
 
 
-def _element(base: c_ast.Node, index: c_ast.Node, node: c_ast.ArrayRef) -> c_ast.Node:
+def _element(base: c_ast.Node, index: c_ast.Node, node: c_ast.Node) -> c_ast.Node:
     """`base[index]`, where the base may be an address."""
     match base:
         case c_ast.BinaryOp(op="+", left=left, right=offset):

@@ -91,7 +91,8 @@ def _region(unit: Unit, file: str, function: str | None) -> ScopRegion:
         chosen = [definitions[function]]
     else:
         with_scop = [d for d in definitions.values() if any(pragmas(d.body, "scop"))]
-        chosen = with_scop or list(definitions.values())
+        public = [d for d in definitions.values() if "static" not in d.decl.storage]
+        chosen = with_scop or (public if len(public) == 1 else list(definitions.values()))
     if len(chosen) != 1:
         if not chosen:
             raise SpecError(f"{file} has no function with a body. Write the loops in one: `void f(int n, …) {{ … }}`.")

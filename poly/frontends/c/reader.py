@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pycparser import c_ast
 
@@ -76,7 +76,7 @@ class Outlined:
 def source_of(unit: Unit, node: c_ast.Node) -> CSource:
     """The source in which a node stands."""
     file = node.coord.file
-    return CSource(unit.text(file), file, 1)
+    return CSource(unit.text(file), file, 1, unit.in_text)
 
 
 def outlined(unit: Unit, region: ScopRegion, name: str, reassociate: bool) -> Outlined:
@@ -116,7 +116,8 @@ class Reader:
         own = frozenset(self._own_names())
         self.inliner = Inliner(self._functions(), self.typedefs, own)
         procedures = Procedures(self._functions(), self.typedefs, own, set(unit.words()))
-        self.body = tuple(self.inliner.inlined(procedures.expanded(node)) for node in region.body)
+        self.body = tuple(map(self.inliner.inlined, procedures.block(region.body)))
+        self.source = replace(self.source, in_text=lambda made: unit.in_text(procedures.in_text(made)))
         self.uses = Uses.of(list(self.body))
         declared = [node for node in region.declarations if node.name in self.uses.found]
         outside = [*self._parameters().values(), *declared, *self._globals().values()]
@@ -367,7 +368,7 @@ class Reader:
         for access, place, offset in zip(accesses, places, offsets, strict=True):
             if offset is None:
                 continue
-            several = indices(offset, strides)
+            several = indices(offset, strides, access.loops)
             ends.append(greatest(several[0], access.loops))
             if strides:
                 parts = [*(expression(index) for index in several), *place[1:]]

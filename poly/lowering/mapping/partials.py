@@ -31,7 +31,7 @@ from poly.ir.edits import chain, edit, sequence
 from poly.ir.instances import coordinate, loop_values
 from poly.ir.nest import Array, Nest, Op, Statement
 from poly.ir.sets import own_names
-from poly.ir.tree import Band, Leaf, Node, bands, mapped, statements
+from poly.ir.tree import Band, Leaf, Node, bands, mapped, only_loops, statements
 from poly.ir.work_groups import LaunchedLoops, kernels, width
 from poly.lowering.address_spaces import LOCAL_BARRIER
 from poly.lowering.box_copy import Boxed
@@ -179,7 +179,7 @@ def _runs(runners: Runners, kernel: LaunchedLoops, region: Region) -> isl.Set:
     If there is nothing to reduce in one of them, neutral values are combined, so that no barrier is conditional.
     """
     above = chain(kernel.body, region.loop)[:-1]
-    around = [node for node in above if isinstance(node, Band)]
+    around = only_loops(above)
     loops = (*kernel.above, *kernel.groups, *around)
     return passes(Shared(runners.nest, runners.tree), around[-1] if around else kernel.body, loops)
 

@@ -18,7 +18,7 @@ import islpy as isl
 from poly.analysis.dependences import Dependence
 from poly.ir.instances import loop_values
 from poly.ir.nest import Op, Statement
-from poly.ir.paths import Path
+from poly.ir.paths import Path, loops_outside
 from poly.ir.tree import Band, Leaf, Node, children, walk
 from poly.ir.work_groups import item_loops
 from poly.lowering.mapping.runners import Runners
@@ -131,6 +131,4 @@ def _runs(runners: Runners, region: Region, statement: str) -> isl.Map:
 
 def _around(path: Path) -> tuple[Band, ...]:
     """The loops of a path around its outermost shared loop."""
-    outermost = item_loops(path)[0]
-    loops = [band for band in path if isinstance(band, Band)]
-    return tuple(loops[: [band.name for band in loops].index(outermost.name)])
+    return loops_outside(path, item_loops(path)[0].name)

@@ -21,7 +21,7 @@ from poly.ir.budget import TooCostly, limited
 from poly.ir.edits import edit, map_functions
 from poly.ir.instances import loop_values
 from poly.ir.nest import Nest
-from poly.ir.paths import Path, paths
+from poly.ir.paths import Path, loops_outside, paths
 from poly.ir.tree import Band, Micro, Node, bands, statements, walk
 from poly.ir.work_groups import item_loops
 
@@ -59,10 +59,8 @@ def _values(nest: Nest, tree: Node, band: Band) -> isl.Map:
     found = paths(tree)
     maps = []
     for name in statements(band):
-        loops = [around for around in found[name] if isinstance(around, Band)]
-        around = loops[: [loop.name for loop in loops].index(band.name)]
         domain = nest.statement(name).domain.intersect_params(nest.context)
-        outer = loop_values(domain, (loop.function(name) for loop in around))
+        outer = loop_values(domain, (loop.function(name) for loop in loops_outside(found[name], band.name)))
         maps.append(outer.reverse().apply_range(loop_values(domain, (band.function(name),))))
     return reduce(isl.Map.union, maps)
 

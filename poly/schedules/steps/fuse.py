@@ -9,7 +9,7 @@ from microkernels.errors import plain
 from poly.errors import ScheduleError
 from poly.ir.edits import chain, edit, find_loop, rename_repeats, sequence
 from poly.ir.nest import Nest
-from poly.ir.tree import Band, Leaf, Micro, Node, Sequence, bands, statements, walk
+from poly.ir.tree import Band, Leaf, Micro, Node, Sequence, bands, only_loops, statements, walk
 from poly.schedules.steps.base import Arguments
 
 
@@ -95,7 +95,7 @@ class Distribute:
             inner = inner.body
         if not isinstance(inner, Sequence):
             raise ScheduleError(f"loop {self.loop} holds one statement only: there is nothing to distribute.")
-        around = [node for node in chain(band, inner) if isinstance(node, Band)]
+        around = only_loops(chain(band, inner))
         parts = [_around(around, part) for part in self._parts(inner)]
         return rename_repeats(edit(tree, band, sequence(parts)))
 
@@ -125,7 +125,7 @@ class Distribute:
         return (self.loop,), {key: value for key, value in given.items() if value is not None}
 
 
-def _around(loops: list[Band], body: Node) -> Node:
+def _around(loops: tuple[Band, ...], body: Node) -> Node:
     """The loops around a part of their body, restricted to that part's statements."""
     present = set(statements(body))
     for band in reversed(loops):

@@ -30,17 +30,16 @@ from poly.errors import ScheduleError
 from poly.ir.coordinates import linear
 from poly.ir.edits import find_loop, rename_repeats, sequence
 from poly.ir.instances import coordinate, loop_values
-from poly.ir.lookups import index_reads
 from poly.ir.nest import Array, Nest, Statement
-from poly.ir.paths import paths
+from poly.ir.paths import loops_around
 from poly.ir.sets import set_space
-from poly.ir.strides import accesses
-from poly.ir.tree import Band, Copy, Leaf, Node, bands, mapped, statements, walk
-from poly.schedules.steps.base import Arguments, check_given, kernel_on
+from poly.ir.tree import Band, Leaf, Node, bands, mapped, statements
+from poly.schedules.steps.base import check_given, kernel_on
+from poly.schedules.steps.in_local import InLocal, accesses_array
 
 
 @dataclass(frozen=True)
-class Privatize:
+class Privatize(InLocal):
     """Each iteration of `loops` has its own elements of `array`, in a local called `into`.
 
     In the loops, each element must be written before it is read in the same iteration.
@@ -50,15 +49,12 @@ class Privatize:
     loops: tuple[str, ...]
     into: str | None = None
     name: ClassVar[str] = "privatize"
+    ending: ClassVar[str] = "private"
     reorders: ClassVar[bool] = True
 
     @property
-    def local(self) -> str:
-        """The name of the local."""
-        return f"{self.array}_private" if self.into is None else self.into
-
-    def apply(self, nest: Nest, tree: Node) -> Node:
-        return self.rewritten(nest, tree)[1]
+    def behind(self) -> tuple[str, ...]:
+        return self.loops
 
     def rewritten(self, nest: Nest, tree: Node) -> tuple[Nest, Node]:
         """The nest with the local, and the tree with the copies to the array; both are unchanged if they have them.
@@ -74,55 +70,45 @@ class Privatize:
         written = rename_repeats(nest.tree)
         place = _Place.of(written, self.loops)
         if place is None:
-            raise self._refused(f"loops {', '.join(self.loops)} are not inside one another, in this order", "others")
+            raise self.refused(f"loops {', '.join(self.loops)} are not inside one another, in this order", "others")
         inside = frozenset(statements(place.loops[-1]))
-        own = tuple(s for s in nest.statements if s.name in inside and _accesses(s, self.array))
+        own = tuple(s for s in nest.statements if s.name in inside and accesses_array(s, self.array))
         if any(array.name == self.local for array in nest.arrays):
             return self._made_before(nest, own), tree
         now = self._checked_place(nest, tree, place, own)
         self._check_values(nest, place, own)
         return _expanded(nest, (written, tree), (place, now), own, nest.array(self.array), self.local)
 
-    def arguments(self) -> Arguments:
-        return (self.array, *self.loops), {} if self.into is None else {"into": self.into}
-
-    def _refused(self, reason: str, remedy: str) -> ScheduleError:
-        text = ", ".join(map(plain, (self.array, *self.loops)))
-        return ScheduleError(f"privatize({text}): {reason}. Remedy: {remedy}.")
-
     def _check(self, nest: Nest, tree: Node) -> None:
         check_given(tree, self.name, "an array and loops, such as 'i'", self.loops)
         arrays = [array.name for array in nest.arrays if array.kind != "scalar"]
         if self.array not in arrays:
             raise ScheduleError(f"{self.name}: there is no array {plain(self.array)}. Arrays: {', '.join(arrays)}.")
-        if index_reads(nest):
-            raise self._refused(f"{nest.name} looks up indices", "leave it as it is")
-        if any(isinstance(node, Copy) and node.array == self.array for node in walk(tree)):
-            raise self._refused("it is packed", "privatize first, then pack")
+        self.check_accesses(nest, tree)
         if self.local in (*nest.sizes, *(s.name for s in nest.statements)):
-            raise self._refused(f"{self.local} is a size or statement", "another name, into=…")
+            raise self.refused(f"{self.local} is a size or statement", "another name, into=…")
 
     def _made_before(self, nest: Nest, own: Sequence[Statement]) -> Nest:
         """The nest, whose array of the local's name has to be the local."""
-        copied = all(s.target.array == self.array and _accesses(s, self.local) for s in own)
+        copied = all(s.target.array == self.array and accesses_array(s, self.local) for s in own)
         rank = len(self.loops) + len(nest.array(self.array).shape)
         if nest.array(self.local).kind == "local" and len(nest.array(self.local).shape) == rank and copied:
             return nest
-        raise self._refused(f"there is an array {self.local} already", "another name, into=…")
+        raise self.name_is_taken()
 
     def _checked_place(self, nest: Nest, tree: Node, place: _Place, own: Sequence[Statement]) -> _Place:
         """The loops in the tree, which have to count what those as written do."""
         if not any(s.target.array == self.array for s in own):
-            raise self._refused(f"no statement in loop {self.loops[-1]} writes it", "leave it as it is")
+            raise self.refused(f"no statement in loop {self.loops[-1]} writes it", "leave it as it is")
         beside = frozenset(statements(place.loops[0])) - frozenset(statements(place.loops[-1]))
-        other = next((s.name for s in nest.statements if s.name in beside and _accesses(s, self.array)), None)
+        other = next((s.name for s in nest.statements if s.name in beside and accesses_array(s, self.array)), None)
         if other is not None:
-            raise self._refused(f"{other} accesses it in loop {self.loops[0]}, not {self.loops[-1]}", "fewer loops")
+            raise self.refused(f"{other} accesses it in loop {self.loops[0]}, not {self.loops[-1]}", "fewer loops")
         if kernel_on(nest, tree, self.array) is not None:
-            raise self._refused("a microkernel accesses it", "privatize first, then microkernel")
+            raise self.refused("a microkernel accesses it", "privatize first, then microkernel")
         now = _Place.of(tree, self.loops)
         if now is None or not now.counts_like(place):
-            raise self._refused("these loops are not as written any more", "privatize first")
+            raise self.refused("these loops are not as written any more", "privatize first")
         return now
 
     def _check_values(self, nest: Nest, place: _Place, own: Sequence[Statement]) -> None:
@@ -137,7 +123,7 @@ class Privatize:
                     first = witness(broken)
                     sizes = ", ".join(f"{name} = {value}" for name, value in first.sizes)
                     told = f"{reader.name}{list(first.sink)} reads {load} as {_origin(broken, first.source)}"
-                    raise self._refused(told + (f" (with {sizes})" if sizes else ""), "fewer loops, or other ones")
+                    raise self.refused(told + (f" (with {sizes})" if sizes else ""), "fewer loops, or other ones")
 
 
 @dataclass(frozen=True)
@@ -155,7 +141,7 @@ class _Place:
             ScheduleError: there is no such loop.
         """
         inner = find_loop(tree, names[-1])
-        found = [part for part in paths(tree)[statements(inner)[0]] if isinstance(part, Band)]
+        found = loops_around(tree, statements(inner)[0])
         at = [band.name for band in found].index(inner.name) + 1
         chain = tuple(found[at - len(names) : at]) if at >= len(names) else ()
         if [band.name for band in chain] != list(names):
@@ -179,10 +165,6 @@ class _Place:
     def values(self, statement: Statement, loops: Sequence[Band]) -> isl.Map:
         """`{ S[i, j] -> [values of the loops] }`."""
         return loop_values(statement.domain, [band.function(statement.name) for band in loops])
-
-
-def _accesses(statement: Statement, array: str) -> bool:
-    return any(load.array == array for load in accesses(statement))
 
 
 def _from_outside(array: str, reader: str, found: Sources, place: _Place) -> Dependence | None:
@@ -237,7 +219,7 @@ def _expanded(
     changed = tuple(redirected(s) if s.name in names else s for s in nest.statements)
     private = Array(local, array.dtype, (*extents, *array.shape), "local").with_sizes({})
     made = replace(nest, arrays=(*nest.arrays, private), statements=changed, tree=written, opened=nest.structure)
-    if array.kind == "local" and not any(_accesses(s, array.name) for s in changed):
+    if array.kind == "local" and not any(accesses_array(s, array.name) for s in changed):
         return made, tree
     taken = frozenset((*(band.name for one in (written, tree) for band in bands(one)), *nest.sizes))
     writers = [s for s in own if s.target.array == array.name]

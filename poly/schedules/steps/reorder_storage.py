@@ -24,31 +24,28 @@ from poly.analysis.values import ValueFlow
 from poly.errors import ScheduleError
 from poly.ir.edits import rename_repeats, sequence
 from poly.ir.instances import coordinate
-from poly.ir.lookups import index_reads
 from poly.ir.nest import Array, Nest, Statement
 from poly.ir.sets import set_space
 from poly.ir.strides import accesses
-from poly.ir.tree import Band, Copy, Leaf, Node, bands, walk
-from poly.schedules.steps.base import Arguments, check_integer, kernel_on
+from poly.ir.tree import Band, Leaf, Node, bands
+from poly.schedules.steps.base import check_integer, kernel_on
+from poly.schedules.steps.in_local import InLocal, accesses_array
 
 
 @dataclass(frozen=True)
-class ReorderStorage:
+class ReorderStorage(InLocal):
     """The dimensions `order` of `array` become those of a local called `into`, from the outermost in."""
 
     array: str
     order: tuple[int, ...]
     into: str | None = None
     name: ClassVar[str] = "reorder_storage"
+    ending: ClassVar[str] = "reordered"
     reorders: ClassVar[bool] = True
 
     @property
-    def local(self) -> str:
-        """The name of the local."""
-        return f"{self.array}_reordered" if self.into is None else self.into
-
-    def apply(self, nest: Nest, tree: Node) -> Node:
-        return self.rewritten(nest, tree)[1]
+    def behind(self) -> tuple[int, ...]:
+        return self.order
 
     def rewritten(self, nest: Nest, tree: Node) -> tuple[Nest, Node]:
         """The nest with the local, and the tree with the copies; both are unchanged if they have them.
@@ -58,7 +55,7 @@ class ReorderStorage:
                 microkernel that accesses the array.
         """
         array = self._checked(nest, tree)
-        users = {s.name for s in nest.statements if any(load.array == self.array for load in accesses(s))}
+        users = {s.name for s in nest.statements if accesses_array(s, self.array)}
         if any(a.name == self.local for a in nest.arrays):
             return self._made_before(nest), tree
         shape = tuple(array.shape[at] for at in self.order)
@@ -72,13 +69,6 @@ class ReorderStorage:
         trees = [sequence([*around[0], one, *around[1]]) for one in (written, tree)]
         return replace(made, tree=trees[0], opened=nest.structure), trees[1]
 
-    def arguments(self) -> Arguments:
-        return (self.array, *self.order), {} if self.into is None else {"into": self.into}
-
-    def _refused(self, reason: str, remedy: str) -> ScheduleError:
-        text = ", ".join(map(plain, (self.array, *self.order)))
-        return ScheduleError(f"reorder_storage({text}): {reason}. Remedy: {remedy}.")
-
     def _checked(self, nest: Nest, tree: Node) -> Array:
         arrays = {array.name: array for array in nest.arrays if array.kind == "array"}
         if self.array not in arrays:
@@ -87,24 +77,19 @@ class ReorderStorage:
             check_integer("a dimension", at, least=0)
         rank = len(arrays[self.array].shape)
         if sorted(self.order) != list(range(rank)):
-            raise self._refused(
-                f"{self.array} has {rank} dimensions", f"an order of {', '.join(map(str, range(rank)))}"
-            )
-        if index_reads(nest):
-            raise self._refused(f"{nest.name} looks up indices", "leave it as it is")
-        if any(isinstance(node, Copy) and node.array == self.array for node in walk(tree)):
-            raise self._refused("it is packed", "reorder_storage first, then pack")
+            raise self.refused(f"{self.array} has {rank} dimensions", f"an order of {', '.join(map(str, range(rank)))}")
+        self.check_accesses(nest, tree)
         if kernel_on(nest, tree, self.array) is not None:
-            raise self._refused("a microkernel accesses it", "reorder_storage first, then microkernel")
+            raise self.refused("a microkernel accesses it", "reorder_storage first, then microkernel")
         return arrays[self.array]
 
     def _made_before(self, nest: Nest) -> Nest:
         """The nest, whose array of the local's name has to be the local."""
-        own = [s for s in nest.statements if any(load.array == self.array for load in accesses(s))]
+        own = [s for s in nest.statements if accesses_array(s, self.array)]
         copies = all(s.op == "=" and {load.array for load in accesses(s)} == {self.array, self.local} for s in own)
         if own and copies and nest.array(self.local).kind == "local":
             return nest
-        raise self._refused(f"there is an array {self.local} already", "another name, into=…")
+        raise self.name_is_taken()
 
     def _placed(self, load: Load) -> Load:
         if load.array != self.array:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from math import ceil, prod
 
 from codegen.integer import Int, Linear
-from microkernels.catalogue import group_gemm, group_tiles
+from microkernels.catalogue import GROUP_TUNED, group_gemm, group_tiles
 from microkernels.dtypes import DType
 from microkernels.group_kernel import GroupKernel
 from microkernels.kernel import LEVELS
@@ -80,7 +80,8 @@ def gpu_contraction_steps(
     `loops` maps its iterators to the names of their loops, outermost first; `initial` names a preceding statement that
     sets the output to 0, which the microkernel absorbs. `kernel` overrides the choice made here.
     """
-    kernels = (kernel,) if kernel else group_tiles(isa, nest.array(statement.target.array).dtype)
+    dtype = nest.array(statement.target.array).dtype
+    kernels = (kernel,) if kernel else group_tiles(isa, dtype) if dtype in GROUP_TUNED else ()
     if not kernels:
         return None
     r, product = roles(nest, statement), recognise(nest, statement)
@@ -242,8 +243,9 @@ def _heaviest(nest: Nest) -> tuple[str, Roles, DType] | None:
     written, found = schedule(nest), []
     for statement in nest.statements:
         r = roles(nest, statement) if isolated(written, statement) else None
-        if r is not None and r.rows and r.columns and r.reduce:
-            found.append((statement.name, r, nest.array(statement.target.array).dtype))
+        dtype = nest.array(statement.target.array).dtype
+        if r is not None and r.rows and r.columns and r.reduce and dtype in GROUP_TUNED:
+            found.append((statement.name, r, dtype))
     return max(
         found, key=lambda entry: _extent(entry[1].batch, entry[1].rows, entry[1].columns, entry[1].reduce), default=None
     )

@@ -88,7 +88,7 @@ def _kernel(schedule: Schedule, band: Band, isa: DeviceISA, shape: GroupShape) -
         return None
     made, parallel = first
     inside = find_loop(made.tree, parallel[-1]).body
-    shares, rows_cost = shared_loops(made, inside, shape.items)
+    shares, rows_cost = shared_loops(made, inside, shape.rows)
     _, points_cost = contiguous_loop(made, parallel)
     if shares and rows_cost < points_cost and is_strided(made, parallel):
         return by_rows(made, parallel, shares, shape) or by_points(made, parallel, isa, shape)
@@ -130,7 +130,9 @@ def gpu_loop_structures(nest: Nest, isa: DeviceISA, sizes: Mapping[str, int]) ->
 def _mapped(nest: Nest, isa: DeviceISA, values: Values) -> Schedule:
     """The loops mapped to groups of the shape that the values give."""
     items = values["items"] or USUAL.items
-    shape = GroupShape(items, min(USUAL.long, items), values.get("across") or USUAL.across)
+    across = values.get("across") or USUAL.across
+    side = USUAL.side if across == USUAL.across else min(across, items)
+    shape = GroupShape(items, min(USUAL.long, items), across, USUAL.each, side, max(items, USUAL.rows))
     return gpu_schedule(schedule(nest), isa, shape)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from poly.autoschedule.rules.attempt import applied, attempt
-from poly.autoschedule.rules.gpu.items import GroupShape, useful_items
+from poly.autoschedule.rules.gpu.items import GroupShape, row_items, useful_items
 from poly.autoschedule.rules.gpu.lines import side_by_side_cost
 from poly.autoschedule.rules.gpu.parallel import chain_names
 from poly.autoschedule.rules.shapes import parts
@@ -64,7 +64,7 @@ def by_rows(
     """The schedule with the loops `parallel` mapped to work-groups, and the loops inside to the items of a group."""
     if all(len(share) == 1 for share in shares):
         loops = [name for ((name, _),) in shares]
-        most = max(useful_items(schedule.nest, find_loop(schedule.tree, n), shape.items) for n in loops)
+        most = max(row_items(schedule.nest, find_loop(schedule.tree, n), shape.rows) for n in loops)
         shares = tuple(((name, most),) for name in loops)
     grouped = applied(schedule, [Groups(parallel[:MOST_GROUP_LOOPS])])
     return attempt(grouped, [Items(tuple(chain.from_iterable(shares)))])
@@ -75,5 +75,5 @@ def in_one_group(schedule: Schedule, band: Band, shape: GroupShape) -> Schedule 
 
     The number of items is the same for all such loops, since adjacent groups share a kernel.
     """
-    shares, _ = shared_loops(schedule, band, shape.items)
+    shares, _ = shared_loops(schedule, band, shape.rows)
     return attempt(schedule, [Items(tuple(chain.from_iterable(shares)))]) if shares else None

@@ -39,7 +39,7 @@ def by_lines(schedule: Schedule, parallel: tuple[str, ...], isa: DeviceISA, shap
     for name, iterator in moved.items():
         turned = _read_along(schedule, statement, iterator, moved[written]) if name != written and iterator else ()
         short = any(
-            (extent(schedule.nest, find_loop(schedule.tree, n)) or shape.across) < shape.across for n in (name, written)
+            (extent(schedule.nest, find_loop(schedule.tree, n)) or shape.side) < shape.side for n in (name, written)
         )
         if turned and not short:
             return _turned(schedule, parallel, (name, written), turned, isa, shape)
@@ -71,9 +71,9 @@ def _turned(
     tiles = (f"{read}_tile", f"{written}_tile")
     steps: list[Step] = [
         *([Order(ordered)] if ordered != parallel else []),
-        Tile(((read, shape.across), (written, shape.across))),
+        Tile(((read, shape.side), (written, shape.side))),
         Groups((*others, *tiles)),
-        Items(((read, max(1, shape.items // shape.across)), (written, shape.across))),
+        Items(((read, max(1, shape.items // shape.side)), (written, shape.side))),
         *(Pack(array, tiles[-1], memory="local", pad=1) for array in arrays),
     ]
     made = attempt(schedule, steps)

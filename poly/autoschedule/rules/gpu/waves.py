@@ -27,7 +27,7 @@ def in_waves(schedule: Schedule, band: Band, shape: GroupShape) -> Schedule | No
     outer, inner = chain[-2:]
     for factor in range(STEEPEST + 1):
         skewed: list[Step] = [Skew(inner, outer, factor)] if factor else []
-        made = attempt(schedule, [*skewed, Interchange(outer, inner), Items(((outer, shape.items),))])
+        made = attempt(schedule, [*skewed, Interchange(outer, inner), Items(((outer, shape.rows // 2),))])
         if made is not None:
             return made
     return None
