@@ -41,10 +41,14 @@ class Host:
         return from_machine(self.measured, self.machine.isa, threads)
 
     def space(self, case: Case, threads: int, rates: Rates | None = None) -> Space:
-        """The small space of a problem on this machine; its costs are by other rates if they are given."""
+        """The small space of a problem on this machine; its costs are by other rates if they are given.
+
+        Its choice does not know that poly describes this machine, if it does.
+        """
         nest = case.nest().with_sizes(case.sizes)
-        known = rates or self.rates(threads)
-        return derive(nest, Target(self.machine.isa, self.caches(threads).within(known), known, threads), coarse=True)
+        known, similar = rates or self.rates(threads), nearest_other(self.machine).rates(threads)
+        caches = self.caches(threads).within(known)
+        return derive(nest, Target(self.machine.isa, caches, known, threads, similar=similar), coarse=True)
 
 
 def origin(machine: Machine) -> Origin:

@@ -78,6 +78,8 @@ class Target:
     rates: Rates
     threads: int
     features: tuple[str, ...] = ()
+    similar: Rates | None = None
+    """The rates that decide between choices that take hardly longer: None for the most similar described CPU's."""
 
     @staticmethod
     def nominal(isa: ISA, caches: Caches, threads: int) -> Target:

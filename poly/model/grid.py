@@ -169,7 +169,8 @@ class Grid:
                 break
             priced[at] = model.predict(choices[at]).seconds
         most, caches = NEARLY * min(priced.values()), self.target.caches
-        rates = described_rates(self.target.isa, (caches.l1, caches.l2, caches.l3), self.target.threads)
+        sizes, threads = (caches.l1, caches.l2, caches.l3), self.target.threads
+        rates = self.target.similar or described_rates(self.target.isa, sizes, threads)
         similar = Model(self.work, replace(self.target, rates=rates))
 
         def worse(at: int) -> tuple[bool, float, int]:
