@@ -17,13 +17,13 @@ from microkernels.dtypes import DType, f32, f64
 class Constants:
     """The constants of the functions in a scalar type.
 
-    `exp` are q's coefficients for |r| up to ln(2)/2, the lowest first, evaluated in groups of `group`, and `wide_exp`,
-    for f32, those up to ln 2, which is split in two as `ln2`. Below `lowest`, exp is 0, above `highest` infinity; above
-    `flat`, tanh is 1. `tanh` are the two polynomials of its fraction, `above` and `below` in `x - x*z*above/below`.
-    `mantissa` bits follow an exponent that is stored with `bias` added. `log` are p's (f32) or q's coefficients, and
-    `root` the bits of sqrt(1/2). `ln_2`, the `inverses` of ln 2 and ln 10, and log10 2 are the nearest number and the
-    rest, if that counts. `erf` are p's and `tail` t's coefficients, for numbers up to `parting` and beyond; erf is 1
-    above `whole`, and `centre` is for f64. `sinh` and `atan` are p's coefficients, `quarter` is pi/2 in two parts.
+    `exp` are q's coefficients, the lowest first, evaluated in groups of `group`; `ln2` is split in two. Below `lowest`,
+    exp is 0, above `highest` infinity; above `flat`, tanh is 1. `tanh` are the two polynomials of its fraction, `above`
+    and `below` in `x - x*z*above/below`. `mantissa` bits follow an exponent that is stored with `bias` added. `log` are
+    p's (f32) or q's coefficients, and `root` the bits of sqrt(1/2). `ln_2`, the `inverses` of ln 2 and ln 10,
+    and log10 2 are the nearest number and the rest, if that counts. `erf` are p's and `tail` t's coefficients, for
+    numbers up to `parting` and beyond; erf is 1 above `whole`, and `centre` is for f64. `sinh` and `atan` are p's
+    coefficients, `quarter` is pi/2 in two parts.
     """
 
     dtype: DType
@@ -34,7 +34,6 @@ class Constants:
     flat: float
     ln2: tuple[float, float]
     exp: tuple[float, ...]
-    wide_exp: tuple[float, ...]
     group: int
     tanh: tuple[tuple[int, ...], tuple[int, ...]]
     log: tuple[float, ...]
@@ -101,14 +100,6 @@ CONSTANTS = (
         flat=10.0,
         ln2=(0.693115234375, 3.1946184945309415e-05),
         exp=(0.5, 0.1666657702559799, 0.04166655466205065, 0.008363173074513711, 0.0013926176119927734),
-        wide_exp=(
-            0.5000005960464478,
-            0.1666666567325592,
-            0.04165974259376526,
-            0.008332960307598114,
-            0.001412601675838232,
-            0.0002005452843150124,
-        ),
         group=2,
         tanh=((315, 14), (945, 420, 15)),
         log=(
@@ -179,7 +170,6 @@ CONSTANTS = (
             2.7620075879983367e-07,
             2.5100375832561234e-08,
         ),
-        wide_exp=(),
         group=4,
         tanh=((11486475, 810810, 12870, 44), (34459425, 16216200, 945945, 13860, 45)),
         log=(

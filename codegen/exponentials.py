@@ -1,16 +1,12 @@
 """exp, exp2, expm1, tanh, sinh and cosh as C functions.
 
 `exp(x) = 2^n * e^r` with n the integer nearest to x/ln 2. e^r is 1 + r + r^2 q(r), where the polynomial q interpolates
-(e^r - 1 - r)/r^2 at the Chebyshev points of |r| <= ln(2)/2, with an error of at most 1.0e-8 (f32) and 1.7e-17 (f64). ln
-2 is split in two, so that n times its first part is exact. For exp2, n is the integer nearest to x.
-
-In f32, where a longer polynomial takes less time than two factors of 2^n, exp and exp2 are 4^n e^r with |r| <= ln 2 and
-an error of at most 2.1e-8; multiplied by 2^n twice, a normal number becomes a subnormal one with one rounding, or
-overflows.
+(e^r - 1 - r)/r^2 at the Chebyshev points of |r| <= ln(2)/2, with an error of at most 1.0e-8 (f32) and 1.7e-17 (f64).
+ln 2 is split in two, so that n times its first part is exact. For exp2, n is the integer nearest to x.
 
 `expm1(x) = 2^n p + (2^n - 1)` with p = r + r^2 q(r). `sinh(x)` for |x| < 1 is x + x z p(z), z = x^2, where p
-interpolates with errors of 1.7e-10 and 9.2e-18; beyond, it is h + h/(2h + 1) with h = expm1(|x|)/2. `cosh(x)` is c +
-1/(4c) with c = exp(|x|)/2. h and c overflow where the results do.
+interpolates with errors of 1.7e-10 and 9.2e-18; beyond, it is h + h/(2h + 1) with h = expm1(|x|)/2. `cosh(x)` is
+c + 1/(4c) with c = exp(|x|)/2. h and c overflow where the results do.
 
 `tanh(x)` for |x| < 0.8 is Lambert's continued fraction x/(1 + z/(3 + z/(5 + …))), z = x^2, ended at 9 (f32) and 17
 (f64), with relative errors of 7.9e-9 and 5.6e-19; beyond, it is 1 - 2/(e^2x + 1). The two forms share one division.
@@ -22,7 +18,6 @@ from collections.abc import Sequence
 
 from codegen.constants import Constants
 from codegen.macros import WRAPS
-from microkernels.dtypes import f32
 
 LN2 = 0.6931471805599453
 LOG2_E = 1.4426950408889634
@@ -36,16 +31,14 @@ def power(k: Constants) -> str:
     """One operation adds 1 and scales, where products and sums are fused."""
     return f"""static inline {k.c} power_{k.name}({k.c} r, {k.c} scale) /* e^r times a power of 2, for small r */
 {{
-{_quotient(k, k.exp)}
+{_quotient(k)}
     return (q * r2 + r) * scale + scale;
 }}"""
 
 
 def exp(k: Constants) -> str:
-    if k.dtype == f32:
-        high, low = k.ln2
-        rest = f"(x - n * {k.number(2 * high)}) - n * {k.number(2 * low)}"
-        return _by_squares(k, "exp", 0.5 * LOG2_E, rest, k.lowest)
+    """The lowest bits of `sum` hold `n + 2*bias`, as its last bit has the value 1. Half of it and the rest are the
+    stored exponents of two normal numbers whose product is 2^n."""
     return f"""{WRAPS} static inline {k.c} exp_{k.name}({k.c} x)
 {{
 {reduced(k, "x", 2)}
@@ -55,10 +48,7 @@ def exp(k: Constants) -> str:
 
 
 def exp2(k: Constants) -> str:
-    """x - n is exact, and from -1/2 to 1/2, or x - 2n, from -1 to 1."""
-    lowest = -(k.bias + k.mantissa + 1)
-    if k.dtype == f32:
-        return _by_squares(k, "exp2", 0.5, f"(x - {k.number(2)} * n) * {k.number(LN2)}", lowest)
+    """x - n is exact, and from -1/2 to 1/2."""
     shift, added = 1.5 * 2**k.mantissa, 2 * k.bias
     result = f"power_{k.name}((x - n) * {k.number(LN2)}, high) * low"
     return f"""{WRAPS} static inline {k.c} exp2_{k.name}({k.c} x)
@@ -66,27 +56,7 @@ def exp2(k: Constants) -> str:
     const {k.bits} sum = bits_of_{k.name}(x + {k.number(shift)}) + {added};
     const {k.c} n = of_bits_{k.name}(sum) - {k.number(shift + added)};
 {_factors(k)}
-{_bounded(k, lowest, 0, k.bias + 1, result)}
-}}"""
-
-
-def _by_squares(k: Constants, name: str, factor: float, rest: str, lowest: float) -> str:
-    """4^n e^r, n the integer nearest to x times a factor; `sum` has n plus the bias in its lowest bits.
-
-    That is limited so that 2^n is a number: beyond the range, r is large, and so is the polynomial. An integer's
-    minimum is one instruction, and keeps NaN out of the choice; of 64 bits, not all instruction sets have it.
-    """
-    shift = 1.5 * 2**k.mantissa
-    most = (k.bias + k.mantissa << k.mantissa) + (1 << k.mantissa - 1) + 2 * k.bias
-    return f"""{WRAPS} static inline {k.c} {name}_{k.name}({k.c} x)
-{{
-    const int32_t raw = (int32_t)(bits_of_{k.name}(x * {k.number(factor)} + {k.number(shift)}) + {k.bias});
-    const {k.bits} sum = ({k.bits})(raw < {most} ? raw : {most});
-    const {k.c} n = of_bits_{k.name}(sum) - {k.number(shift + k.bias)}, r = {rest};
-{_quotient(k, k.wide_exp)}
-    const {k.c} scale = of_bits_{k.name}(sum << {k.mantissa});
-    const {k.c} result = ((q * r2 + r) * scale + scale) * scale;
-    return x < {k.number(lowest)} ? {k.number(0)} : result;
+{_bounded(k, -(k.bias + k.mantissa + 1), 0, k.bias + 1, result)}
 }}"""
 
 
@@ -99,7 +69,7 @@ def half_expm1(k: Constants) -> str:
 {{
 {reduced(k, "x", 2)}
 {_factors(k)}
-{_quotient(k, k.exp)}
+{_quotient(k)}
     const {k.c} lost = ((x - n * {k.number(k.ln2[0])}) - r) - n * {k.number(k.ln2[1])}, p = (q * r2 + lost) + r;
     const {k.c} over = of_bits_{k.name}(({2 * k.bias} - (sum - halved)) << {k.mantissa});
 {_bounded(k, -50, -0.5, k.highest + 1, f"(p * high + (high - over)) * ({k.number(0.5)} * low)")}
@@ -177,9 +147,9 @@ def _bounded(k: Constants, lowest: float, least: float, highest: float, result: 
     return x > {k.number(highest)} ? ({k.c})INFINITY : bounded;"""
 
 
-def _quotient(k: Constants, coefficients: Sequence[float]) -> str:
+def _quotient(k: Constants) -> str:
     """Lines that define q, from independent groups of coefficients, which shortens the chain of dependent sums."""
-    groups = {f"q{first}": coefficients[first : first + k.group] for first in range(0, len(coefficients), k.group)}
+    groups = {f"q{first}": k.exp[first : first + k.group] for first in range(0, len(k.exp), k.group)}
     *lower, text = groups
     for name in reversed(lower):
         text = f"({text} * r{k.group} + {name})" if name != lower[0] else f"{text} * r{k.group} + {name}"

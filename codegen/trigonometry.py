@@ -81,7 +81,7 @@ def functions(isa: ISA) -> dict[str, str]:
     makers = {"f32": _near_by_fma if has_fma else _near_f32, "f64": _near_f64}
     near = {f"near_{name}_{kind}": make(name) for kind, make in makers.items() for name in ("sin", "cos")}
     near["near_tan_f32"] = _near_tan_by_fma() if has_fma else _near_tan_f32()
-    near["near_tan_f64"] = _near_tan_f64(has_fma)
+    near["near_tan_f64"] = _near_tan_f64()
     return near | {f"far_{k.name}": _far(k) for k in (f32, f64)}
 
 
@@ -216,15 +216,8 @@ def _near_tan_by_fma() -> str:
 }}"""
 
 
-def _near_tan_f64(has_fma: bool) -> str:
-    """Sine and cosine are sums of two numbers, so that the quotient is corrected by what these have lost.
-
-    Where a product's error is known, the quotient is one with a reciprocal, whose errors are corrected, too.
-    """
-    more = "(more_above - whole * more_below)"
-    ratio, result = "above / below", f"whole + {more} / below"
-    if has_fma:
-        ratio, result = "above * inverse", f"whole + (__builtin_fma(-whole, below, above) + {more}) * inverse"
+def _near_tan_f64() -> str:
+    """Sine and cosine are sums of two numbers, so that the quotient is corrected by what these have lost."""
     first, second, third = QUARTERS
     s, c = _polynomials(f64, "")
     return _near_tan(
@@ -237,7 +230,6 @@ def _near_tan_f64(has_fma: bool) -> str:
     const double {_chosen("above", "sine", "cosine")}, {_chosen("below", "cosine", "sine")};
     const double {_chosen("more_above", "(r - sine) + t", "(w - cosine) + u")};
     const double {_chosen("more_below", "(w - cosine) + u", "(r - sine) + t")};
-{"    const double inverse = 1.0 / below;" * has_fma}
-    const double whole = {ratio};""",
-        result,
+    const double whole = above / below;""",
+        "whole + (more_above - whole * more_below) / below",
     )

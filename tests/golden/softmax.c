@@ -35,19 +35,25 @@ static inline float of_bits_f32(uint32_t bits)
     __builtin_memcpy(&x, &bits, sizeof x);
     return x;
 }
+static inline float power_f32(float r, float scale) /* e^r times a power of 2, for small r */
+{
+    const float r2 = r * r;
+    const float q0 = 0.1666657702559799f * r + 0.5f;
+    const float q2 = 0.008363173074513711f * r + 0.04166655466205065f;
+    const float q4 = 0.0013926176119927734f;
+    const float q = (q4 * r2 + q2) * r2 + q0;
+    return (q * r2 + r) * scale + scale;
+}
 POLY_WRAPS static inline float exp_f32(float x)
 {
-    const int32_t raw = (int32_t)(bits_of_f32(x * 0.7213475204444817f + 12582912.0f) + 127);
-    const uint32_t sum = (uint32_t)(raw < 1262485758 ? raw : 1262485758);
-    const float n = of_bits_f32(sum) - 12583039.0f, r = (x - n * 1.38623046875f) - n * 6.389236989061883e-05f;
-    const float r2 = r * r;
-    const float q0 = 0.1666666567325592f * r + 0.5000005960464478f;
-    const float q2 = 0.008332960307598114f * r + 0.04165974259376526f;
-    const float q4 = 0.0002005452843150124f * r + 0.001412601675838232f;
-    const float q = (q4 * r2 + q2) * r2 + q0;
-    const float scale = of_bits_f32(sum << 23);
-    const float result = ((q * r2 + r) * scale + scale) * scale;
-    return x < -104.0f ? 0.0f : result;
+    const uint32_t sum = bits_of_f32(x * 1.4426950408889634f + 12582912.0f) + 254;
+    const float n = of_bits_f32(sum) - 12583166.0f;
+    const float r = (x - n * 0.693115234375f) - n * 3.1946184945309415e-05f;
+    const uint32_t halved = sum >> 1;
+    const float high = of_bits_f32(halved << 23);
+    const float low = of_bits_f32((sum - halved) << 23);
+    const float result = power_f32(r, high) * low, bounded = x < -104.0f ? 0.0f : result;
+    return x > 89.0f ? (float)INFINITY : bounded;
 }
 typedef float f32x4 __attribute__((vector_size(16)));
 typedef union { f32x4 all; float lane[4]; } f32x4_lanes;

@@ -48,7 +48,6 @@ from elementary_fit import (
     tanh_error,
     tanh_fraction,
     two_thirds,
-    wide_exp_coefficients,
     wide_sine_coefficients,
     wide_sine_error,
 )
@@ -71,7 +70,6 @@ from microkernels.isa import AVX2, AVX512, ISA, PORTABLE, host_machine
 
 POINTS = 50_000
 BOUND, WIDER_BOUND = 1.2, 2.0
-EXP_BOUND = 1.7
 PERIODIC_BOUNDS = {f32: 1.5, f64: 2.0}
 """Units in the last place."""
 RANGES = {
@@ -206,8 +204,6 @@ def test_errors(dtype: DType, isa: ISA, compiler: Toolchain, monkeypatch: pytest
 
 def bound_of(function: str, dtype: DType) -> float:
     """In units in the last place."""
-    if (function, dtype) == ("exp", f32):
-        return EXP_BOUND
     return BOUND if function in CLOSE else PERIODIC_BOUNDS[dtype] if function in ("sin", "cos") else WIDER_BOUND
 
 
@@ -460,8 +456,6 @@ def test_constants_are_what_the_text_says(constants: Constants) -> None:
     if constants.dtype == f32:
         assert constants.log == log1p_coefficients(len(constants.log))
         assert log1p_error(constants.log) < 4.7e-9
-        assert constants.wide_exp == wide_exp_coefficients(len(constants.wide_exp), "f4")
-        assert exp_error(constants.wide_exp, LN2) < 2.1e-8
     else:
         assert constants.log == log_coefficients(len(constants.log))
         assert log_error(constants.log) < 4.7e-18

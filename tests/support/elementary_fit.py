@@ -50,21 +50,6 @@ def exp_coefficients(terms: int) -> tuple[float, ...]:
     return tuple(map(float, interpolated(exp_quotient, terms, -LN2 / 2, LN2 / 2)))
 
 
-def wide_exp_coefficients(terms: int, kind: str) -> tuple[float, ...]:
-    """Errors are multiplied by r^2: the Chebyshev points for two terms more are used but for those next to 0.
-
-    Each coefficient is rounded to a type before those of higher powers are fitted to what it leaves, as many points.
-    """
-    points = sorted(chebyshev(terms + 2, -LN2, LN2), key=abs)[2:]
-    left = [exp_quotient(r) for r in points]
-    found = []
-    for first in range(terms):
-        values = dict(zip(points[first:], left[first:], strict=True))
-        found.append(float(np.dtype(kind).type(float(through(values.__getitem__, points[first:])[0]))))
-        left = [(value - Decimal(found[-1])) / r for r, value in zip(points, left, strict=True)]
-    return tuple(found)
-
-
 def ln2_parts(mantissa: int, exponent_bits: int) -> tuple[float, float]:
     """ln 2 in two parts: few enough bits that a product with any exponent is exact, and the rest."""
     unit = Decimal(2) ** (mantissa + 1 - exponent_bits - 1)
@@ -294,9 +279,9 @@ def value(coefficients: Sequence[float | Decimal], x: Decimal) -> Decimal:
     return total
 
 
-def exp_error(coefficients: Sequence[float], end: Decimal = LN2 / 2) -> float:
-    """The greatest relative error of 1 + r + r^2 q(r) as e^r, for |r| up to `end`."""
-    points = [end * step / 500 for step in range(-500, 501)]
+def exp_error(coefficients: Sequence[float]) -> float:
+    """The greatest relative error of 1 + r + r^2 q(r) as e^r."""
+    points = [LN2 / 2 * step / 500 for step in range(-500, 501)]
     return float(max(abs((1 + r + r * r * value(coefficients, r)) / r.exp() - 1) for r in points))
 
 
