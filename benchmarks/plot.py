@@ -37,8 +37,10 @@ HEAD = 0.95
 """The height of a panel without its cases, for title and axis, in inches."""
 FOOT = 0.5
 """The part of HEAD below the bars, in inches."""
-LABELS, BARS, FIGURES = 1.95, 3.9, 1.5
-"""Widths in a panel, in inches: the cases' names, the bars, and the figures at the right."""
+LETTER, BARS, FIGURES = 0.09, 3.9, 1.5
+"""Widths in a panel, in inches: a letter of the cases' names, the bars, and the figures at the right."""
+FAR = 25.0
+"""The percentage of the peak below which a panel ends at its longest bar instead of the peak."""
 TOP, EDGE = 1.42, 0.25
 """The height above the panels, for the heading and the legend, and the margin at the left, in inches."""
 
@@ -55,12 +57,14 @@ def plot(rows: Sequence[Row], path: Path, caption: str) -> None:
     groups = panels(rows)
     columns = [c for c in balanced([(t, HEAD + SLOT * len(members)) for t, members in groups.items()]) if c]
     height = max(sum(inches for _, inches in column) for column in columns)
-    total_width = len(columns) * (LABELS + BARS + FIGURES)
+    labels = LETTER * max(len(row["size"]) for members in groups.values() for row in members)
+    panel_width = labels + BARS + FIGURES
+    total_width = len(columns) * panel_width
     total_height = height + TOP
     colours = _colours(groups)
     figure = Figure(figsize=(total_width, total_height))
     for number, column in enumerate(columns):
-        left = number * (LABELS + BARS + FIGURES) + LABELS
+        left = number * panel_width + labels
         top = height
         for title, inches in column:
             bottom = top - inches + FOOT
@@ -115,7 +119,7 @@ def scale(row: Row) -> tuple[float, str, str]:
 
 
 def _panel(axis: Any, title: str, rows: Sequence[Row], colours: Mapping[str, str]) -> None:
-    longest = 100.0
+    longest = 0.0
     for place, row in enumerate(rows):
         unit, *_ = scale(row)
         others = peers(row)
@@ -133,9 +137,11 @@ def _panel(axis: Any, title: str, rows: Sequence[Row], colours: Mapping[str, str
             )
         longest = max(longest, ours * (1 + row.get("spread", 0.0)), *(gflops / unit for _, gflops in others))
     _, unit_name, whole = scale(rows[0])
-    axis.axvline(100, color=INK, linewidth=1.1, linestyle=(0, (4, 3)), zorder=3)
+    if longest >= FAR:
+        longest = max(longest, 100.0)
+        axis.axvline(100, color=INK, linewidth=1.1, linestyle=(0, (4, 3)), zorder=3)
+        axis.text(100, -0.68, whole, ha="right" if longest <= 100 else "center", va="bottom", fontsize=8, color=INK)
     axis.set(xlim=(0, longest * 1.03), ylim=(len(rows) - 0.4, -0.6))
-    axis.text(100, -0.68, whole, ha="right" if longest <= 100 else "center", va="bottom", fontsize=8, color=INK)
     axis.set_yticks(range(len(rows)), [row["size"] for row in rows])
     for place, row in enumerate(rows):
         where = axis.get_yaxis_transform()
