@@ -138,15 +138,19 @@ class SelectionLoop:
         return self.body(value, nothing | {self.selected.statement: selection})
 
     def _fetched(self, value: Int) -> list[cgen.Generable]:
-        """A vector of the next chunk's keys begins to come into the cache; beyond an array, that does nothing."""
+        """A vector of the next chunk's keys begins to come into the cache; beyond an array, that does nothing.
+
+        It is found by its number, not by its place: C allows no pointer beyond an array, even where it is not followed.
+        """
         if not (self.fetches and self.selected.reads):
             return []
 
         def fetch(printer: StatementPrinter, statement: Assign) -> list[cgen.Generable]:
             key = printer.value(self.selected.key, self.selected.dtype)
-            return [Line(f"__builtin_prefetch(&{key});", printer.names(statement, stores=False))]
+            place = f"(uintptr_t)&{key} + {self.size * self.selected.dtype.size}"
+            return [Line(f"__builtin_prefetch((const void *)({place}));", printer.names(statement, stores=False))]
 
-        return self._instead(value + self.size, fetch)
+        return self._instead(value, fetch)
 
     def _key(self, printer: StatementPrinter, statement: Assign, value: Int, target: str) -> Line:
         del value
