@@ -6,14 +6,9 @@ import sys
 import warnings
 from types import FrameType
 
+from codegen.errors import SpecError as SpecError
 from microkernels.errors import PUBLIC
 from microkernels.errors import PolyError as PolyError
-
-
-class SpecError(PolyError, ValueError, TypeError):
-    """The loop nest is wrong, or outside the class of nests that poly reads."""
-
-    __module__ = PUBLIC
 
 
 class ScheduleError(PolyError, ValueError):
