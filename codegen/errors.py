@@ -5,12 +5,6 @@ from __future__ import annotations
 from microkernels.errors import PUBLIC, PolyError
 
 
-class SpecError(PolyError, ValueError, TypeError):
-    """The loop nest is wrong, or outside the class of nests that poly reads."""
-
-    __module__ = PUBLIC
-
-
 class ToolchainError(PolyError):
     """No C library could be built: there is no compiler, it failed, or the cache directory cannot be used.
 

@@ -19,8 +19,8 @@ from math import ceil, prod
 from operator import index
 from typing import TYPE_CHECKING, Generic, Literal, NoReturn, TypeVar, cast, overload
 
-from codegen.errors import SpecError
 from codegen.names import c_name
+from microkernels.errors import SpecError
 
 A = TypeVar("A", bound="Atom", covariant=True)
 B = TypeVar("B", bound="Atom")

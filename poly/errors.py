@@ -6,9 +6,9 @@ import sys
 import warnings
 from types import FrameType
 
-from codegen.errors import SpecError as SpecError
 from microkernels.errors import PUBLIC
 from microkernels.errors import PolyError as PolyError
+from microkernels.errors import SpecError as SpecError
 
 
 class ScheduleError(PolyError, ValueError):
