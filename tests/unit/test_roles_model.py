@@ -240,7 +240,7 @@ GOLDEN = {
         ".microkernel('gemm_avx512_6x24', statement='S0')"
     ),
 }
-"""The model's decisions for sizes in the order of the indices in the alphabet: one thread, AVX-512, CACHES, and rates of
+"""The model's decisions for sizes in the order of the indices in the alphabet: one thread, AVX-512, CACHES, rates of
 a CPU that is not described."""
 
 
