@@ -535,7 +535,7 @@ def kept(x: f32[M, N], y: f32[M, N], z: f64[N], s: f32[M]):
 
 @pytest.mark.parametrize("n", [1, 15, 16, 17, 95])
 def test_lanes_keep_what_is_used_behind_a_call(n: int) -> None:
-    """Locals and calls in arguments of calls, in loops of any length; also where calls are in lanes of one iteration."""
+    """Locals, and calls in arguments of calls, in loops of any length, and where a choice keeps calls in lanes."""
     nest = poly.parse(KEPT, dict(zip("MN", poly.sizes("M N"), strict=True)))
     rng = np.random.default_rng(n)
     x, y, z, s = (rng.standard_normal(shape) for shape in ((3, n), (3, n), n, 3))
