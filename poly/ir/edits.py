@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
 
@@ -64,16 +64,11 @@ def map_functions(band: Band, change: Callable[[str, isl.PwAff], isl.PwAff]) -> 
     return replace(band, functions=tuple((name, change(name, function)) for name, function in band.functions))
 
 
-def fresh(tree: Node, name: str, separator: str = "") -> str:
+def fresh(tree: Node, name: str) -> str:
     """The first of `name`, `name2`, `name3`, … that no loop has."""
     used = {band.name for band in bands(tree)}
-    return next(candidate for candidate in _numbered(name, separator) if candidate not in used)
-
-
-def _numbered(name: str, separator: str) -> Iterator[str]:
-    yield name
-    for number in count(2):
-        yield f"{name}{separator}{number}"
+    candidates = (name if number == 1 else f"{name}{number}" for number in count(1))
+    return next(candidate for candidate in candidates if candidate not in used)
 
 
 def rename_repeats(tree: Node) -> Node:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import starmap
 from math import prod
 
 import islpy as isl
 
-from codegen.instructions import START, Call, Cell, Let, Pointer, Table, Write
+from codegen.instructions import START, Call, Cell, Let, Pointer, Table, Value, Write
 from codegen.integer import Int, Linear, Test, compare, connected
 from codegen.loop_ir import For, If, Node, below
 from codegen.program import Instructions
@@ -33,12 +34,11 @@ from poly.lowering.calls import (
     loop_arguments,
     moved,
 )
-from poly.lowering.corners import tile_checks
+from poly.lowering.corners import operand_checks, tile_checks
 from poly.lowering.custom_call import custom_call
 from poly.lowering.group_call import group_call
 from poly.lowering.scatter import ragged, scattered
 from poly.lowering.tile import KernelTile, run_length, tile_of
-from poly.lowering.vector_call import vector_call
 
 SHORT, FAR = 96, 4 << 20
 """Limits for prefetching results: the most steps of the reduction, and the fewest bytes of the output."""
@@ -70,7 +70,7 @@ def kernel_call(
     tile = tile_of(nest, node, loops, {side: panel.depth for side, panel in packed if panel}, parts)
     match kernel:
         case MatrixVector():
-            return vector_call(tile, kernel)
+            return _vector_call(tile, kernel)
         case GroupKernel() if is_gpu(isa):
             return group_call(nest, tile, kernel, isa)
         case CustomKernel():
@@ -78,6 +78,24 @@ def kernel_call(
         case OuterProduct():
             return _tile_call(tile, kernel, isa, left, right)
     raise TypeError(type(kernel).__name__)
+
+
+def _vector_call(tile: KernelTile, kernel: MatrixVector) -> RoutineCall:
+    """The call of a matrix-vector kernel for all columns and steps of a tile."""
+    left, right, output, node = tile.left, tile.right, tile.output, tile.node
+    column, reduced = node.columns, node.reduce[0]
+    assert column is not None, "a matrix-vector kernel has columns"
+    x, matrix, y = map(tile.start, (left, right, output))
+    operands: tuple[Value, ...]
+    if kernel.contract.contiguous("right") == kernel.contract.columns:
+        operands = (x, left.stride(reduced.name), matrix, right.stride(reduced.name), y)
+    else:
+        operands = (matrix, right.stride(column.name), x, y, output.stride(column.name))
+    extents = (tile.count(column), tile.count(reduced))
+    call = Call(kernel.function, (*extents, *operands, tile.factor, tile.accumulate))
+    definitions = tuple(starmap(Let, tile.lows.items()))
+    body = Instructions((call,), operand_checks((left, right, output), tile.values), definitions)
+    return RoutineCall(tile.instances.name, tile.instances.names, tile.instances.domain, body, "gemv")
 
 
 def _tile_call(
