@@ -4,7 +4,7 @@ AVX-512 multiplies by 2^n (`scalef`) for any n, with the right results for infin
 subnormal; and looks numbers up in two registers (`permutex2var`) by the last bits of integers.
 
 `exp(x) = 2^n * e^r` with n the multiple of 1/32 (f32) or 1/16 (f64) that is nearest to x/ln 2, whose fraction finds its
-power in a table (Tang, "Table-driven implementation of the exponential function in IEEE floating-point arithmetic",
+power in a table (Tang, "PowerTable-driven implementation of the exponential function in IEEE floating-point arithmetic",
 ACM TOMS 15(2), 1989). e^r is 1 + r + r^2 q(r), with q as in `codegen.exponentials`, but for |r| up to ln(2)/64 or
 ln(2)/32, with errors of 2.9e-10 and 2.9e-17. ln 2 is split so that n times its first part is exact. r is bounded, which
 makes a number of what is none for an infinite x; n remembers, NaN too.
@@ -32,7 +32,7 @@ OF_VECTOR = "each"
 
 
 @dataclass(frozen=True)
-class Table:
+class PowerTable:
     """What exp takes in a type: 2^bits powers, ln 2 in two parts, q's coefficients, and the intrinsics' ending."""
 
     bits: int
@@ -42,8 +42,8 @@ class Table:
 
 
 TABLES = {
-    f32: Table(5, (0.69287109375, 0.00027608680994530943), (0.5000024437151753, 0.16666715540942872), "ps"),
-    f64: Table(
+    f32: PowerTable(5, (0.69287109375, 0.00027608680994530943), (0.5000024437151753, 0.16666715540942872), "ps"),
+    f64: PowerTable(
         4,
         (0.6931471805582987, 1.6465949582897082e-12),
         (0.5, 0.1666666666530169, 0.04166666666496233, 0.008333449701253456, 0.0013889034316466326),
@@ -69,7 +69,7 @@ def text(function: str, dtype: DType, lanes: int) -> str:
     return _exp(next(k for k in CONSTANTS if k.dtype == dtype), TABLES[dtype], f"{dtype.name}x{lanes}", lanes)
 
 
-def _exp(k: Constants, table: Table, vector: str, lanes: int) -> str:
+def _exp(k: Constants, table: PowerTable, vector: str, lanes: int) -> str:
     shift = 1.5 * 2 ** (k.mantissa - table.bits)
     powers = [k.number(float(Decimal(2) ** (Decimal(i) / 2**table.bits))) for i in range(2**table.bits)]
     low, high = (", ".join(powers[first : first + lanes]) for first in (0, lanes))
@@ -87,7 +87,7 @@ def _exp(k: Constants, table: Table, vector: str, lanes: int) -> str:
 }}"""
 
 
-def _quotient(k: Constants, table: Table) -> str:
+def _quotient(k: Constants, table: PowerTable) -> str:
     """q from pairs of its coefficients, which shortens the chain of sums that depend on one another."""
     numbers = list(map(k.number, table.exp))
     pairs = [numbers[first : first + 2] for first in range(0, len(numbers), 2)]
