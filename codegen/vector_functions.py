@@ -4,7 +4,7 @@ AVX-512 multiplies by 2^n (`scalef`) for any n, with the right results for infin
 subnormal; and looks numbers up in two registers (`permutex2var`) by the last bits of integers.
 
 `exp(x) = 2^n * e^r` with n the multiple of 1/32 (f32) or 1/16 (f64) that is nearest to x/ln 2, whose fraction finds its
-power in a table (Tang, "PowerTable-driven implementation of the exponential function in IEEE floating-point arithmetic",
+power in a table (Tang, "Table-driven implementation of the exponential function in IEEE floating-point arithmetic",
 ACM TOMS 15(2), 1989). e^r is 1 + r + r^2 q(r), with q as in `codegen.exponentials`, but for |r| up to ln(2)/64 or
 ln(2)/32, with errors of 2.9e-10 and 2.9e-17. ln 2 is split so that n times its first part is exact. r is bounded, which
 makes a number of what is none for an infinite x; n remembers, NaN too.
