@@ -27,6 +27,7 @@ from codegen.parameters import (
     unused,
 )
 from codegen.program import Instructions, Program, Threading, Workspace
+from codegen.rerolled import rerolled
 from codegen.signature import Signature
 from codegen.specialised import specialised
 from codegen.style import names_in, wrapped
@@ -72,7 +73,7 @@ def routines(program: Program) -> str:
 
 def functions(program: Program, linkage: str = "", threading: Threading = "openmp", bounds: bool = False) -> str:
     """The kernel, after the bodies of its parallel loops; with `bounds`, accesses are asserted to be in bounds."""
-    parameters = data_parameters(program)
+    parameters, program = data_parameters(program), rerolled(program)
     writer = Writer(program, threading, bounds)
     scope = LoopScope.of(program)
     body = writer.write(specialised(program.named_loops, scope.ranges), scope)

@@ -57,7 +57,7 @@ from codegen.scan_loop import ScanLoop, ScanNames
 from codegen.selection import Selection, selection
 from codegen.selection_loop import CHUNK, Ahead, Instead, Lane, SelectionLoop, SelectionNames
 from codegen.simd import LaneReduction, confuses_gcc, invariants, kept_by_order, reductions
-from codegen.spread import in_chunks, spread_names
+from codegen.spread import in_vectors, spread_names
 from codegen.straight import mixes_iterations
 from codegen.style import Line, around, block, branch, names_in
 from codegen.vector_calls import VectorCalls, vector_calls
@@ -243,15 +243,18 @@ class Writer:
     def _split(self, loop: For, scope: LoopScope) -> NearFunctions | None:
         """What may be far in a loop that is to be printed in vectors."""
         may_be = self.tiles and scope.near is None and loop.step == 1
-        return near_functions(loop.body, self.program) if may_be else None
+        return near_functions(loop, self.program) if may_be else None
 
     def _near(self, loop: For, end: Int, found: NearFunctions, scope: LoopScope) -> list[cgen.Generable]:
         """The loop in chunks: with functions of near numbers, or of all."""
 
-        def near(part: For, taken: frozenset[str]) -> list[cgen.Generable]:
-            return self._loop(part, replace(scope, near=found.functions, taken=taken))
+        def near(part: For, taken: frozenset[str], tests: list[cgen.Generable]) -> list[cgen.Generable]:
+            inner = replace(scope, near=found.functions, taken=taken)
+            if not tests:
+                return self._loop(part, inner)
+            return self._marked(part, inner, [*tests, *self.write(part.body, inner.inside(part))])
 
-        def far(part: For, taken: frozenset[str]) -> list[cgen.Generable]:
+        def far(part: For, taken: frozenset[str], _: list[cgen.Generable]) -> list[cgen.Generable]:
             mark = part.mark if found.in_lanes else NO_MARK
             return self._loop(replace(part, mark=mark), replace(scope, near=frozenset(), taken=taken))
 
@@ -330,14 +333,20 @@ class Writer:
         return [branch(conjunction(entered), [whole]) if entered else whole]
 
     def _spread(self, loop: For, scope: LoopScope) -> list[cgen.Generable] | None:
-        """The loop in chunks, if what it writes has gaps that a mask leaves out."""
+        """The loop in vectors, if what it writes has gaps that a mask leaves out."""
         may_be = self.tiles and not calls_library(loop.body, self.program, scope.near or frozenset())
         made = spread_names(loop, self.program, scope.taken) if may_be else None
         if made is None or loop.end is None:
             return None
         found, own = made
         inner = replace(scope, held={**scope.held, found.element: own.value}, taken=scope.taken | own.every)
-        return [in_chunks(loop, loop.end, found, own, self.write(loop.body, inner))]
+        body, plain = self.write(loop.body, inner), self.write(loop.body, scope)
+        parted = cut(loop, self.program, StatementPrinter(self._buffers, self._sizes), scope.taken | own.every)
+        if parted is None:
+            return in_vectors(loop, loop.end, found, own, body, plain)
+        line, before, after = parted
+        vectors = in_vectors(after, loop.end, found, own, body, plain)
+        return [block([line, around(before, [Line(IN_ORDER), *plain]), *vectors])]
 
     def _marked(self, loop: For, scope: LoopScope, body: list[cgen.Generable]) -> list[cgen.Generable]:
         """A loop with this body that the compiler shall vectorise, from where whole vectors begin."""
