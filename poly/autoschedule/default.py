@@ -45,7 +45,14 @@ from poly.autoschedule.rules.register_tiles import register_tiles
 from poly.autoschedule.rules.relayout import relaid
 from poly.autoschedule.rules.row_blocks import passes_locals, row_blocked
 from poly.autoschedule.rules.sections import sectioned
-from poly.autoschedule.rules.sharing import in_shares, parallel_loops, starts_inside, unshared, usual_sharing
+from poly.autoschedule.rules.sharing import (
+    in_shares,
+    parallel_loops,
+    starts_inside,
+    summed_apart,
+    unshared,
+    usual_sharing,
+)
 from poly.autoschedule.rules.time_tiles import usual_time_tiles
 from poly.autoschedule.rules.wavefront import interleaved
 from poly.errors import CostWarning, ScheduleError, warn
@@ -327,7 +334,7 @@ def _simplest(forms: Iterable[Form], target: Target) -> Form:
 def _less_often_shared(order: Form, shared: Form, target: Target) -> Form | None:
     """The cheapest form if threads start in each iteration of a loop, or never.
 
-    They may start for each diagonal, or once for shares of an inner loop.
+    They may start for each diagonal, or once for shares of an inner loop, or for blocks with sums of their own.
 
     None if only one form is legal, or it takes too much work to find others.
     """
@@ -339,7 +346,7 @@ def _less_often_shared(order: Form, shared: Form, target: Target) -> Form | None
         tiled = _tiled_in_time(alone, target, shared=True)
         forms = (tiled,) if tiled is not alone else ()
         never = (_tiled_in_time(alone, target),) if has_threads else ()
-        shares = in_shares(order, target.threads)
-        others = (_finished(form, target) for form in (*forms, *never, *((shares,) if shares else ())))
+        apart = filter(None, (way(order, target.threads) for way in (in_shares, summed_apart)))
+        others = (_finished(form, target) for form in (*forms, *never, *apart))
         return _cheapest((shared, *others), target)
     return None
