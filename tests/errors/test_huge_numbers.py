@@ -88,7 +88,7 @@ def test_a_step_takes_no_huge_number(step: str, number: int) -> None:
 @pytest.mark.parametrize("step", ["part", "rfactor"])
 @pytest.mark.parametrize("number", NUMBERS)
 def test_no_block_has_a_huge_size(step: str, number: int) -> None:
-    with pytest.raises(poly.ScheduleError, match="the block size of (loop )?i must be an integer from 1"):
+    with pytest.raises(poly.ScheduleError, match=r"the block size of (loop )?i must be an integer from 1"):
         getattr(poly.schedule(solve), step)("S0", i=number)
 
 
