@@ -767,7 +767,7 @@ class Schedule(Displayed):
                 S0_sums[e, 0] = 0.0
             for i_tile in range(2):  # parallel
                 for i in range(500*i_tile, 500*i_tile + 500):
-                    S0_sums[i_tile, 0] += x[i] * y[i]
+                    S0_sums[i // 500, 0] += x[i] * y[i]
             for e_3 in range(2):
                 s[0] += S0_sums[e_3, 0]
 
