@@ -46,8 +46,9 @@ def through(function: Callable[[Decimal], Decimal], points: Sequence[Decimal]) -
     return coefficients[:terms]
 
 
-def exp_coefficients(terms: int) -> tuple[float, ...]:
-    return tuple(map(float, interpolated(exp_quotient, terms, -LN2 / 2, LN2 / 2)))
+def exp_coefficients(terms: int, powers: int = 1) -> tuple[float, ...]:
+    """q's for |r| up to ln(2)/2, or where 2 to the power of multiples of 1/powers is known, to a part of that."""
+    return tuple(map(float, interpolated(exp_quotient, terms, -LN2 / 2 / powers, LN2 / 2 / powers)))
 
 
 def ln2_parts(mantissa: int, exponent_bits: int) -> tuple[float, float]:
@@ -279,9 +280,9 @@ def value(coefficients: Sequence[float | Decimal], x: Decimal) -> Decimal:
     return total
 
 
-def exp_error(coefficients: Sequence[float]) -> float:
+def exp_error(coefficients: Sequence[float], powers: int = 1) -> float:
     """The greatest relative error of 1 + r + r^2 q(r) as e^r."""
-    points = [LN2 / 2 * step / 500 for step in range(-500, 501)]
+    points = [LN2 / 2 / powers * step / 500 for step in range(-500, 501)]
     return float(max(abs((1 + r + r * r * value(coefficients, r)) / r.exp() - 1) for r in points))
 
 
