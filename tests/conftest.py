@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import re
@@ -91,6 +92,7 @@ def pytest_collection(session: pytest.Session) -> None:
     """Workers begin to import the tests' files at different ones: what one has compiled, the others read."""
     worker, workers = os.environ.get("PYTEST_XDIST_WORKER"), os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")
     if worker is not None:
+        gc.disable()
         folders = (path for path in map(Path, session.config.args) if path.is_dir())
         files = sorted(file for folder in folders for file in folder.rglob("test_*.py"))
         first = len(files) * int(worker.removeprefix("gw")) // int(workers)
@@ -99,6 +101,12 @@ def pytest_collection(session: pytest.Session) -> None:
             with suppress(Exception, pytest.skip.Exception):  # collecting it tells of that
                 importlib.import_module(file.stem)
             sys.path.remove(str(file.parent))
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays to the end: the garbage collector need not look at it again and again."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
