@@ -15,6 +15,9 @@ number of what is none for an infinite x; n remembers, NaN too. For exp2, n is t
 parts of this range, and r = mc - 1, which is exact; c is 1 next to 1, so that log x is log(1 + r) there. That is
 r + r^2 p(r), for r from -1/64 to 1/32 or -1/32 to 1/16, with errors of 2.0e-8 and 2.2e-17. ln 2 and log c are in two
 parts; sums of the first ones are exact. log2 and log10 have such parts of their own.
+
+tanh (f32) and erf have polynomials in 32 or 16 pieces (`codegen.pieces`), whose coefficients are looked up, with errors
+of 3.7e-9 (tanh), 4.9e-11 and 1.2e-19 (erf).
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from functools import cache
 
 from codegen.constants import CONSTANTS, Constants
 from codegen.exponentials import LN2, LOG2_E
+from codegen.pieces import Pieces, erf, tanh
 from microkernels.ctext import INLINE
 from microkernels.dtypes import DType, f32, f64
 from microkernels.isa import AVX512, ISA
@@ -91,7 +95,8 @@ TABLES = {
 
 def has(isa: ISA, function: str, dtype: DType) -> bool:
     """Whether there is the function of a full vector of a type."""
-    return isa.name == AVX512.name and function in MAKERS and dtype in TYPES
+    known = function in MAKERS or (function, dtype) in PIECES
+    return isa.name == AVX512.name and known and dtype in TYPES
 
 
 def name(function: str, dtype: DType, lanes: int) -> str:
@@ -102,8 +107,9 @@ def name(function: str, dtype: DType, lanes: int) -> str:
 @cache
 def text(function: str, dtype: DType, lanes: int) -> str:
     """The C function."""
-    table = TABLES[dtype]
-    lines = MAKERS[function](next(k for k in CONSTANTS if k.dtype == dtype), table)
+    k, table = next(k for k in CONSTANTS if k.dtype == dtype), TABLES[dtype]
+    pieces = PIECES.get((function, dtype))
+    lines = _in_pieces(k, table, pieces) if pieces else MAKERS[function](k, table)
     body = "\n".join(f"    {line}" for line in lines)
     return f"{INLINE} {table.vector} {name(function, dtype, lanes)}({table.vector} x)\n{{\n{body}\n}}"
 
@@ -128,8 +134,26 @@ def _power(k: Constants, table: PowerTable) -> list[str]:
     return [
         f"const {table.vector} r = _mm512_range_{table.ending}(rest, {bound}, 2), r2 = r * r;",
         *_found(k, table, "power", _powers(table), "sum"),
-        f"const {table.vector} e = r2 * ({_polynomial(k, table.exp)}) + r;",
+        f"const {table.vector} e = r2 * ({_polynomial(list(map(k.number, table.exp)))}) + r;",
         f"return _mm512_scalef_{table.ending}(e * power + power, n);",
+    ]
+
+
+def _in_pieces(k: Constants, table: PowerTable, pieces: Pieces) -> list[str]:
+    """The piece's number is in the last bits of a sum; NaN is no number that `min` bounds."""
+    vector, end = table.vector, table.ending
+    count, shift = 2**table.bits, k.number(1.5 * 2.0**k.mantissa)
+    at, *rows = pieces.rows(count)
+    names = [f"a{number}" for number in range(len(rows))]
+    looked_up = [_found(k, table, name, row, "sum") for name, row in zip(("at", *names), (at, *rows), strict=True)]
+    most = k.number(float(pieces.width * (count - 1)))
+    return [
+        f"const {vector} sign = _mm512_and_{end}(x, _mm512_set1_{end}({k.number(-0.0)}));",
+        f"const {vector} size = _mm512_min_{end}(_mm512_set1_{end}({most}), _mm512_xor_{end}(x, sign));",
+        f"const {vector} sum = size * {k.number(float(1 / pieces.width))} + {shift}, n = sum - {shift};",
+        f"const {vector} r = size - n * {k.number(float(pieces.width))}, r2 = r * r;",
+        *(line for lines in looked_up for line in lines),
+        f"return _mm512_or_{end}((r * ({_polynomial(names)}) + r) + at, sign);",
     ]
 
 
@@ -154,7 +178,7 @@ def _log(base: int | None) -> Callable[[Constants, PowerTable], list[str]]:
             *_found(k, table, "high", [Decimal(high) for high, _ in parts], "part"),
             *_found(k, table, "low", [Decimal(low) for _, low in parts], "part"),
             f"const {vector} r = _mm512_fmsub_{end}(m, inverse, _mm512_set1_{end}({k.number(1)})), r2 = r * r;",
-            f"const {vector} log = r2 * ({_polynomial(k, table.log)}) + r;",
+            f"const {vector} log = r2 * ({_polynomial(list(map(k.number, table.log)))}) + r;",
             f"return ({numbers} - high) + (({low}) + log{scale});",
         ]
 
@@ -202,9 +226,8 @@ def _found(k: Constants, table: PowerTable, what: str, values: Sequence[Decimal]
     return [*lines, f"const {table.vector} {what} = {found};"]
 
 
-def _polynomial(k: Constants, coefficients: Sequence[float]) -> str:
+def _polynomial(numbers: Sequence[str]) -> str:
     """A polynomial in r from pairs of its coefficients, which shortens the chain of sums that depend on one another."""
-    numbers = list(map(k.number, coefficients))
     pairs = [numbers[first : first + 2] for first in range(0, len(numbers), 2)]
     *lower, result = [f"r * {pair[1]} + {pair[0]}" if len(pair) > 1 else pair[0] for pair in pairs]
     for pair in reversed(lower):
@@ -220,3 +243,9 @@ MAKERS: Mapping[str, Callable[[Constants, PowerTable], list[str]]] = {
     "log10": _log(10),
 }
 """The makers of the functions' lines, by name."""
+PIECES: Mapping[tuple[str, DType], Pieces] = {
+    ("tanh", f32): Pieces(tanh, Decimal(19) / 64, 6),
+    ("erf", f32): Pieces(erf, Decimal(33) / 256, 6),
+    ("erf", f64): Pieces(erf, Decimal(51) / 128, 14),
+}
+"""The functions in pieces; the last piece's centre is where they have rounded to 1."""

@@ -9,6 +9,7 @@ from math import cos, pi
 
 import numpy as np
 
+from codegen import pieces
 from codegen.exponentials import SPLIT
 
 getcontext().prec = 60
@@ -33,17 +34,7 @@ def interpolated(function: Callable[[Decimal], Decimal], terms: int, low: Decima
 
 def through(function: Callable[[Decimal], Decimal], points: Sequence[Decimal]) -> list[Decimal]:
     """Coefficients, lowest first, of the polynomial that has a function's values at some points."""
-    terms = len(points)
-    differences = [function(x) for x in points]
-    for order in range(1, terms):
-        for k in range(terms - 1, order - 1, -1):
-            differences[k] = (differences[k] - differences[k - 1]) / (points[k] - points[k - order])
-    coefficients = [Decimal(0)]
-    for point, difference in zip(reversed(points), reversed(differences), strict=True):
-        shifted = [Decimal(0), *coefficients]
-        coefficients = [s - point * c for s, c in zip(shifted, [*coefficients, Decimal(0)], strict=True)]
-        coefficients[0] += difference
-    return coefficients[:terms]
+    return pieces.through(points, list(map(function, points)))
 
 
 def exp_coefficients(terms: int, powers: int = 1) -> tuple[float, ...]:
