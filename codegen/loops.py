@@ -24,7 +24,7 @@ from codegen.expr import Load, loads
 from codegen.instruction_text import line
 from codegen.instructions import Barrier, Call, Let, Table, Write
 from codegen.integer import Compare, Int, Linear, Test, minimum, replaced
-from codegen.lanes import Counter, LaneLoop, hoisted, partials, shape
+from codegen.lanes import Counter, LaneLoop, Partial, Shape, hoisted, partials, shape
 from codegen.loop_ir import (
     NO_MARK,
     Block,
@@ -56,7 +56,7 @@ from codegen.scan import Scan, is_chained, scan
 from codegen.scan_loop import ScanLoop, ScanNames
 from codegen.selection import Selection, selection
 from codegen.selection_loop import CHUNK, Ahead, Instead, Lane, SelectionLoop, SelectionNames
-from codegen.simd import LaneReduction, confuses_gcc, invariants, kept_by_order, reductions
+from codegen.simd import LaneReduction, Lasting, confuses_gcc, invariants, kept_by_order, lasting, reductions
 from codegen.spread import in_chunks, spread_names
 from codegen.straight import mixes_iterations
 from codegen.style import Line, around, block, branch, names_in
@@ -80,6 +80,8 @@ class LoopScope:
     arrays there, so no loop inside is parallelised again."""
     accumulators: Mapping[str, str] = field(default_factory=dict)
     """The variables that accumulate elements, by the statements that reduce into them."""
+    lasting: Mapping[str, tuple[Shape, tuple[str, ...]]] = field(default_factory=dict)
+    """The vectors that take in a vector loop's reductions, as these go on in a loop around it: by its variable."""
     held: Mapping[Element, str] = field(default_factory=dict)
     """The variables that hold hoisted elements, which are only read."""
     instead: Mapping[str, Instead] = field(default_factory=dict)
@@ -230,8 +232,37 @@ class Writer:
             found = None if chained else reductions(loop.body, self.program, loop.variable)
             if found is not None:
                 return self._vectorized(loop, found, inner)
+        return self._serial(loop, scope)
+
+    def _serial(self, loop: For, scope: LoopScope) -> list[cgen.Generable]:
+        """The loop as it is, between the start and the end of reductions that go on in all of its iterations."""
+        before: list[cgen.Generable] = []
+        after: list[cgen.Generable] = []
+        for found in lasting(loop, self.program) if self.tiles else ():
+            if found.loop.variable not in scope.lasting:
+                scope, first, last = self._begun(found, scope)
+                before, after = [*before, *first], [*after, *last]
         unroll = [cgen.Pragma(f"GCC unroll {loop.mark.unroll}")] if self._may_unroll(loop) else []
-        return [*unroll, around(loop, [*self._in_order(loop), *self.write(loop.body, inner)])]
+        lines = [*unroll, around(loop, [*self._in_order(loop), *self.write(loop.body, scope.inside(loop))])]
+        return [block([*before, *lines, *after])] if before else lines
+
+    def _begun(self, found: Lasting, scope: LoopScope) -> tuple[LoopScope, list[cgen.Generable], list[cgen.Generable]]:
+        """The scope in which reductions go on, and what is printed before and behind it."""
+        lanes = shape(self.program, found.found, self._counter(found.loop).trips)
+        own = partials(found.found, scope.taken)
+        pairs: list[tuple[Partial, str]] = []
+        for one in own:
+            taken = scope.taken.union(name for _, name in pairs)
+            pairs.append((one, fresh(f"{one.reduction.root}_all", taken)))
+        first = [Line(f"{one.type(lanes)} {name};") for one, name in pairs]
+        first += [one.filled(lanes, f"&{name}", 1) for one, name in pairs]
+        last = [one.stored(one.total(lanes, f"&{name}")) for one, name in pairs]
+        needed = scope.unknown(found.tests)
+        names = tuple(name for _, name in pairs)
+        inner = replace(
+            scope, taken=scope.taken.union(names), lasting={**scope.lasting, found.loop.variable: (lanes, names)}
+        )
+        return inner, [*first], [branch(conjunction(needed), [*last])] if needed else [*last]
 
     def _split(self, loop: For, scope: LoopScope) -> NearFunctions | None:
         """What may be far in a loop that is to be printed in vectors."""
@@ -373,15 +404,20 @@ class Writer:
             inside = substituted(loop.body, {loop.variable: value})
             return self.write(inside, replace(scope, accumulators=accumulators))
 
-        counter = Counter(loop.variable, loop.start, loop.end, loop.step, loop.test_at)
-        lanes = shape(self.program, found, counter.trips)
+        counter = self._counter(loop)
+        lanes, into = scope.lasting.get(loop.variable) or (shape(self.program, found, counter.trips), ())
         printer = StatementPrinter(self._buffers, self._sizes)
         aligned = cut(loop, self.program, printer, scope.taken) if self.tiles else None
         begin = None if aligned is None else (aligned[0], aligned[2].start)
-        lines = LaneLoop(counter, lanes, partials(found, scope.taken), body, scope.taken, begin).lines()
+        own = partials(found, scope.taken)
+        lines = LaneLoop(counter, lanes, own, body, scope.taken, begin, into=into).lines()
         whole = block([*held.lines, *lines])
         entered = scope.unknown([loop.entered])
         return [branch(conjunction(entered), [whole]) if entered else whole]
+
+    @staticmethod
+    def _counter(loop: For) -> Counter:
+        return Counter(loop.variable, loop.start, loop.end, loop.step, loop.test_at)
 
     def _jammed(self, loop: For, jam: JammedLoop, scope: LoopScope) -> list[cgen.Generable]:
         """The loop with the elements that its jammed iterations write in registers."""
@@ -430,7 +466,7 @@ class Writer:
             inner = replace(scope, held={**scope.held, **held})
             return [line for node in nodes for line in self.write(node, inner)]
 
-        counter = Counter(loop.variable, loop.start, loop.end, loop.step, loop.test_at)
+        counter = self._counter(loop)
         lanes = min(self.program.isa.lanes(found.dtype), self.program.isa.most_lanes)
         printer = StatementPrinter(self._buffers, {})
         lines = ScanLoop(counter, found, lanes, printer, body, partial(self.write, loop.body, scope), names).lines()
@@ -455,7 +491,7 @@ class Writer:
             variables = partials([reduction], scope.taken)
             return [block(LaneLoop(counter, found, variables, one, scope.taken, ahead=ahead).lines())]
 
-        counter = Counter(loop.variable, loop.start, loop.end, loop.step, loop.test_at)
+        counter = self._counter(loop)
         isa = self.program.isa
         keys = min(isa.lanes(selected.dtype), isa.most_lanes)
         size = CHUNK * isa.lanes(selected.dtype)
