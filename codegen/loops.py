@@ -60,7 +60,7 @@ from codegen.simd import LaneReduction, confuses_gcc, invariants, kept_by_order,
 from codegen.spread import in_vectors, spread_names
 from codegen.straight import mixes_iterations
 from codegen.style import Line, around, block, branch, names_in
-from codegen.vector_calls import VectorCalls, vector_calls
+from codegen.vector_calls import VectorCalls, fetched, vector_calls
 from codegen.workspace import elements
 from microkernels.opencl_isa import is_device
 
@@ -243,7 +243,11 @@ class Writer:
     def _split(self, loop: For, scope: LoopScope) -> NearFunctions | None:
         """What may be far in a loop that is to be printed in vectors."""
         may_be = self.tiles and scope.near is None and loop.step == 1
-        return near_functions(loop, self.program) if may_be else None
+        found = near_functions(loop, self.program) if may_be else None
+        calls = self._calls(loop, scope) if found else None
+        if found is None or calls is None or not full_vectors(self.program, calls.width, None).masked:
+            return found
+        return None if found.functions.isdisjoint(calls.left) else found
 
     def _near(self, loop: For, end: Int, found: NearFunctions, scope: LoopScope) -> list[cgen.Generable]:
         """The loop in chunks: with functions of near numbers, or of all."""
@@ -413,7 +417,11 @@ class Writer:
 
         aligned = cut(loop, self.program, StatementPrinter(self._buffers, self._sizes), taken) if self.tiles else None
         begin = None if aligned is None else (aligned[0], aligned[2].start)
-        return LaneLoop(Counter.of(loop), lanes, partials(found, taken), body, taken, begin, calls=calls).lines()
+
+        def ahead(value: Int) -> list[cgen.Generable]:
+            return fetched(loop.body, self.program, loop.variable, value) if calls else []
+
+        return LaneLoop(Counter.of(loop), lanes, partials(found, taken), body, taken, begin, ahead, calls).lines()
 
     def _jammed(self, loop: For, jam: JammedLoop, scope: LoopScope) -> list[cgen.Generable]:
         """The loop with the elements that its jammed iterations write in registers."""

@@ -94,11 +94,25 @@ def log1p_coefficients(terms: int) -> tuple[float, ...]:
     return tuple(map(float, through(log1p_quotient, points)))
 
 
-def log1p_error(coefficients: Sequence[float]) -> float:
+def log1p_error(coefficients: Sequence[float], ends: tuple[Decimal, Decimal] = ROOTS_OF_2) -> float:
     """The greatest error of f + f^2 p(f) as ln(1 + f), relative to it."""
-    low, high = ROOTS_OF_2
+    low, high = ends
     points = [low + (high - low) * step / 400 for step in range(401)]
-    return float(max(abs((f + f * f * value(coefficients, f)) / (1 + f).ln() - 1) for f in points))
+    return float(max(abs((f + f * f * value(coefficients, f)) / (1 + f).ln() - 1) for f in points if f))
+
+
+def part_ends(bits: int) -> tuple[Decimal, Decimal]:
+    """r for the parts of [3/4, 1) and of [1, 3/2) next to 1."""
+    return -(Decimal(2) ** -(bits + 1)), Decimal(2) ** -bits
+
+
+def part_coefficients(terms: int, bits: int) -> tuple[float, ...]:
+    """p's for these r."""
+    return tuple(map(float, interpolated(log1p_quotient, terms, *part_ends(bits))))
+
+
+def part_error(coefficients: Sequence[float], bits: int) -> float:
+    return log1p_error(coefficients, part_ends(bits))
 
 
 def log_error(coefficients: Sequence[float]) -> float:
