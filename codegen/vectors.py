@@ -203,6 +203,7 @@ def _update(operation: str, dtype: DType, target: str, value: str) -> str:
 
 MAKERS: Mapping[str, Callable[[str, DType, int], str]] = {
     "vectors": _of_vectors,
+    "into": _into,
     "scan": _scan,
     "shift": _shift,
     vector_functions.OF_VECTOR: vector_functions.text,
