@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from benchmarks import report, spinning
+from benchmarks import report
 from benchmarks.case import Case
 from benchmarks.contender import Solver
 from benchmarks.issue import issue_rate
@@ -25,6 +26,9 @@ from poly.timing.load import Watch
 
 Plan = Sequence[tuple[Case, int]]
 """What to measure, on how many threads."""
+
+SPINNING = {"OPENBLAS_THREAD_TIMEOUT": "24", "KMP_BLOCKTIME": "20"}
+"""Spin for 2^24 cycles and for 20 ms, which is less than the runner waits, and more than a loop of calls needs."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,25 @@ def in_c(
         {name: NamedPeer(name) for name in PEERS} if peers is None else peers,
         lambda dtype, threads: PeakProbe(cpus, dtype if dtype.is_float else f32, threads, isa),
         lambda case, threads, peak: bound(case, threads, peak, machine(), rates),
-        spinning.short,
+        short_spinning,
         issue_rate,
     )
+
+
+@contextmanager
+def short_spinning() -> Iterator[None]:
+    """Have the libraries of processes started meanwhile spin for a shorter time than the runner waits.
+
+    Their threads spin after a call, in case there is another one soon: those of OpenBLAS for a tenth of a second, which
+    made the next contender, which shares its CPUs with them, three times slower.
+    """
+    before = {name: os.environ.get(name) for name in SPINNING}
+    os.environ.update(SPINNING)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

@@ -44,7 +44,7 @@ SHORT = 20e-6
 SETTLE = 0.03
 """Seconds to wait before a sample on several threads, until the previous contender's threads stop spinning.
 
-`benchmarks/spinning.py` has them stop in that time."""
+`SPINNING` in `benchmarks/contest.py` has them stop in that time."""
 
 AWAKE = 0.01
 """Seconds of untimed work that wake threads: the last thread of a team that slept starts a third of a ms late."""

@@ -4,7 +4,7 @@ A microkernel is named after its family, instruction set and tile. `gemm_avx512_
 result in registers, and so does `min_add_avx512_6x64` of a product by minima and sums.
 `gemm_openclgpu_128x128x8_8x8_db` is a work-group's tile of 128 rows and 128 columns in slabs of 8 steps, with 8 x 8
 sums per work-item and double-buffered panels. Names are parsed only here. Any tile that fits in the registers exists;
-`shapes` lists those worth choosing from.
+`tiles` and `group_tiles` list those worth choosing from.
 """
 
 from __future__ import annotations
@@ -30,9 +30,8 @@ from microkernels.kernel import (
     MatrixVector,
     Microkernel,
     OuterProduct,
-    TileKernel,
 )
-from microkernels.opencl_isa import OPENCL_ISAS, OPENCLGPU, DeviceISA, is_device, is_gpu
+from microkernels.opencl_isa import OPENCL_ISAS, OPENCLGPU, DeviceISA, is_device
 from microkernels.plugins import load
 from microkernels.plugins import names as offered_names
 from microkernels.product import MULTIPLY_ADD, PRODUCTS, StepOperation
@@ -182,11 +181,6 @@ def every_group_tile(dtype: DType) -> tuple[GroupKernel, ...]:
     if dtype not in GROUP_TUNED:
         raise TargetError(f"microkernels of work-groups compute in f16, f32 or f64, not in {dtype}.")
     return tuple(group_gemm(dtype, *numbers) for numbers in GROUP_SHAPES[Scalar(dtype).computed.size])
-
-
-def shapes(isa: ISA, dtype: DType) -> tuple[TileKernel, ...]:
-    """The tiles worth choosing from, the best for large operands first."""
-    return group_tiles(isa, dtype) if is_gpu(isa) else tiles(isa, dtype)
 
 
 TILE = re.compile(rf"({'|'.join(PRODUCTS)})_(?:({'|'.join(NAMES)})_)?([a-z0-9]+)_(\d{{1,4}})x(\d{{1,4}})")

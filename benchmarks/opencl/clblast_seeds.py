@@ -17,9 +17,9 @@ def _registers(mwg: int, nwg: int, mdim: int, ndim: int, vwm: int, vwn: int, kre
     return _indirect(mwg, nwg, mdim, ndim, vwm, vwn, GEMMK=1, KREG=kreg, KWG=1, KWI=1)
 
 
-def _direct(wgd: int, mdim: int, ndim: int, vwm: int, vwn: int, kwid: int = 2) -> Parameters:
+def _direct(wgd: int, mdim: int, ndim: int, vwm: int, vwn: int) -> Parameters:
     return {
-        "KWID": kwid, "MDIMAD": mdim, "MDIMCD": mdim, "NDIMBD": ndim, "NDIMCD": ndim, "PADA": 1, "PADB": 1, "VWMD": vwm,
+        "KWID": 2, "MDIMAD": mdim, "MDIMCD": mdim, "NDIMBD": ndim, "NDIMCD": ndim, "PADA": 1, "PADB": 1, "VWMD": vwm,
         "VWND": vwn, "WGD": wgd,
     }  # fmt: skip
 

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 
 import click
 
+import poly
+from benchmarks.arrays import Array
 from benchmarks.case import Case
-from benchmarks.contender import Solver
+from benchmarks.contender import Contender, Failed, Solver
 from benchmarks.contest import Contest
 from benchmarks.issue import issue_rate
 from benchmarks.opencl import threads
 from benchmarks.opencl.clblast import ClBlast
 from benchmarks.opencl.cuda import Cuda
 from benchmarks.opencl.naive import Naive
-from benchmarks.opencl.ours import C, OpenCL
 from benchmarks.opencl.rates import DevicePeak, bandwidth
+from benchmarks.opencl.stage import stage
+from benchmarks.ours import NAME, Poly
 from benchmarks.probe import PeakProbe
 from benchmarks.problems.loops import LoopsProblem
 from benchmarks.roofline import bound, memory_bound
@@ -30,10 +34,42 @@ PEERS = ("c", "clblast", "naive", "cuda")
 """The peers for `--against` on an OpenCL device."""
 
 
+@dataclass(frozen=True)
+class OpenCL:
+    """Kernels with the default schedule for the device, without tuning, on arrays in its memory."""
+
+    target: str
+
+    def __call__(self, case: Case, arrays: tuple[Array, ...], threads: int) -> Contender:
+        """Compile the case's loops. Raises Failed with poly's message."""
+        here = stage(self.target)
+        try:
+            kernel = poly.compile(case.nest(), sizes=case.sizes, target=self.target, records=False)
+            given = here.upload(arrays)
+            kernel(*given)
+            here.queue.finish()
+        except poly.PolyError as error:
+            raise Failed(f"{type(error).__name__}: {error}") from error
+        result = given[case.problem.written[0]].get()
+        config = f"default schedule, {here.device.name}, driver {here.device.driver}"
+        return Contender(
+            NAME, poly.__version__, config, here.timed(lambda: kernel(*given)), lambda: result, pinned=False
+        )
+
+
+@dataclass(frozen=True)
+class _C:
+    """The same loops by our C target, on as many threads as the device has compute units."""
+
+    def __call__(self, case: Case, arrays: tuple[Array, ...], threads: int) -> Contender:
+        """Compile the case's loops. Raises Failed with poly's message."""
+        return Poly("c")(case, arrays, threads)
+
+
 def on_device(device: Device, rates: Measured) -> Contest:
     """The contest of our kernels for a device with its other kernels; `rates` are those of this CPU."""
     target, cpus = device.label, process.allowed()
-    peers: dict[str, Solver] = dict(zip(PEERS, (C(), ClBlast(target), Naive(target), Cuda()), strict=True))
+    peers: dict[str, Solver] = dict(zip(PEERS, (_C(), ClBlast(target), Naive(target), Cuda()), strict=True))
     if device.isa.is_gpu:
         return Contest(
             target,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.opencl.stage import Enqueue, Stage, launch, scalar, stage
-from microkernels.dtypes import DType, f32
+from microkernels.dtypes import DType
 
 CHAINS, STEPS, ITEMS, GROUP = 16, 512, 2048, 64
 """Independent chains per work-item, their length, work-items per compute unit, and work-items per group."""
@@ -89,8 +89,3 @@ def _samples(here: Stage, enqueue: Enqueue) -> list[float]:
     timed = here.timed(enqueue)
     timed(1)
     return [timed(1) for _ in range(SAMPLES)]
-
-
-def knows(target: str, dtype: DType) -> bool:
-    """Whether the device supports the scalar type."""
-    return dtype == f32 or stage(target).device.isa.f64

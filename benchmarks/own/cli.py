@@ -14,8 +14,7 @@ from benchmarks.ending import Ending, with_ending
 from benchmarks.ours import Poly
 from benchmarks.own.contenders import contenders
 from benchmarks.own.nest import own_case
-from benchmarks.own.picture import draw
-from benchmarks.own.report import HEAD, NestReport
+from benchmarks.own.report import HEAD, NestReport, draw
 from benchmarks.programs.compilers import peers
 from benchmarks.progress import progress
 from benchmarks.runner import Rounds

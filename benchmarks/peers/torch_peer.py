@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
+import os
 import re
+import sys
+import tempfile
 from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
@@ -13,7 +17,6 @@ from benchmarks.case import Problem
 from benchmarks.contender import Contender, NotInstalled
 from benchmarks.peers import convolutions
 from benchmarks.peers.package import Package, Packaged
-from benchmarks.peers.printed import printed
 from benchmarks.problems.contraction import ContractionProblem
 from benchmarks.problems.convolution import Convolution
 from benchmarks.problems.fused import FusedProblem
@@ -135,3 +138,24 @@ def onednn_kernels(work: Callable[[], object]) -> str:
     told = dict.fromkeys(match["kernel"] for match in ONEDNN_LINE.finditer(printed(run)))
     names = [" ".join(kernel.split(",")) for kernel in told if not kernel.startswith("reorder")]
     return f"oneDNN {', '.join(names)}" if names else "oneDNN takes no part"
+
+
+def printed(work: Callable[[], object]) -> str:
+    """What this process writes to its standard output while it works, which does not appear there."""
+    _flush()
+    kept = os.dup(1)
+    with tempfile.TemporaryFile() as file:
+        os.dup2(file.fileno(), 1)
+        try:
+            work()
+            _flush()
+        finally:
+            os.dup2(kept, 1)
+            os.close(kept)
+        file.seek(0)
+        return file.read().decode(errors="replace")
+
+
+def _flush() -> None:
+    sys.stdout.flush()
+    ctypes.CDLL(None).fflush(None)

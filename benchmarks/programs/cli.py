@@ -17,10 +17,9 @@ from benchmarks.contest import Contest, in_c
 from benchmarks.ours import Poly
 from benchmarks.problems.program import Program
 from benchmarks.programs.compilers import FAST, TOOLCHAINS, peers
-from benchmarks.programs.gemm import gemm_case
 from benchmarks.programs.line import BASELINE, program_lines
 from benchmarks.programs.loops import cases as loop_cases
-from benchmarks.programs.polybench import SIZES
+from benchmarks.programs.polybench import SIZES, gemm_case
 from benchmarks.programs.polybench import cases as kernel_cases
 from benchmarks.programs.report import text
 from benchmarks.progress import progress

@@ -13,7 +13,7 @@ from benchmarks.case import Case
 from benchmarks.problems.program import Fill, Part, Program
 from benchmarks.programs import fills
 from benchmarks.programs import polybench_nests as nests
-from microkernels.dtypes import DType, i32
+from microkernels.dtypes import DType, f64, i32
 from poly.ir.nest import Nest
 
 SIZES = ("mini", "small", "medium", "large")
@@ -148,3 +148,12 @@ def cases(size: str, suite: Path | None = None) -> Iterator[Case]:
         else:
             files = sorted(suite.rglob(f"{kernel.name}/{kernel.name}.c"))
             yield from (kernel.case(size, file, (suite / "utilities",)) for file in files[:1])
+
+
+def gemm_case(size: str) -> Case:
+    """`C += A B` in the sizes of the suite's product: programs that are mostly contractions are judged by its rate."""
+    (kernel,) = (kernel for kernel in KERNELS if kernel.name == "gemm")
+    values = {name: values[SIZES.index(size)] for name, values in kernel.sizes.items()}
+    nest = partial(poly.nest, nests.plain_gemm)
+    operations = round(kernel.operations(**values)) if kernel.operations else None
+    return Case("gemm", "plain", f64, Program("plain gemm", nest, values, operations=operations), nest, values)

@@ -16,7 +16,6 @@ from benchmarks.case import Case
 from benchmarks.search import origins, store
 from benchmarks.search.figures import Figure, mean
 from benchmarks.search.landscape import Landscape, landscape
-from benchmarks.search.origins import Host
 from benchmarks.search.problems import sampled
 from benchmarks.search.scores import TOP
 from benchmarks.search.table import PointKey, Table, key
@@ -69,15 +68,13 @@ class Judged:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The model on one machine: by its calibration, by up to AGAIN others, and before any.
+    """The model on one machine: by its calibration, by up to AGAIN others, and before any, as if nobody described it.
 
-    `described` tells whether poly describes the machine: the model was fitted on those. `substitute` is the described
-    CPU that the model takes this one for before calibration, which is never this one.
+    `described` tells whether poly describes the machine: the model was fitted on those.
     """
 
     tables: tuple[Table, ...]
     described: bool
-    substitute: Host
     own: tuple[Judged, ...]
     again: tuple[tuple[Judged, ...], ...]
     before: tuple[Judged, ...]
@@ -94,8 +91,7 @@ def verdict(tables: Mapping[str, Table], cases: Mapping[str, Case]) -> Verdict:
     """The model judged by one machine's tables."""
     hosts = [origins.described(table.origin.machine) for table in tables.values()]
     machine = hosts[0].machine
-    substitute = origins.nearest_other(machine)
-    unknown = origins.uncalibrated(machine, substitute)
+    unknown = origins.uncalibrated(machine)
 
     def judged(rates: Callable[[int, int], Rates]) -> tuple[Judged, ...]:
         found = enumerate(zip(tables.items(), hosts, strict=True))
@@ -110,7 +106,6 @@ def verdict(tables: Mapping[str, Table], cases: Mapping[str, Case]) -> Verdict:
     return Verdict(
         tables=tuple(tables.values()),
         described=any(origins.alike(one.machine, machine) for one in origins.cpus()),
-        substitute=substitute,
         own=judged(later(0)),
         again=tuple(judged(later(by)) for by in range(1, min(AGAIN + 1, len(hosts)))),
         before=judged(lambda n, threads: unknown),
@@ -176,12 +171,7 @@ def figures(found: Verdict) -> list[Figure]:
         ),
         Figure("the same default by another calibration", same, 0.95),
         Figure("  speed of the others, differs by at most", max(apart, default=0.0), 0.01, at_least=False),
-        Figure(
-            "before calibration, of after",
-            before / mean(one.choice for one in found.own),
-            0.93,
-            note=f"by {found.substitute.machine.cpu}, {found.substitute.machine.isa.name}",
-        ),
+        Figure("before calibration, of after", before / mean(one.choice for one in found.own), 0.93),
         Figure("  rank correlation, uncalibrated", median(one.rank for one in found.before), 0.8),
     ]
 

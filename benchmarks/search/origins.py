@@ -115,9 +115,6 @@ def nearest_other(machine: Machine) -> Host:
     return described(calibration.nearest(machine.isa.name, sizes(machine), others))
 
 
-def uncalibrated(machine: Machine, known: Host) -> Rates:
-    """The rates that the model assumes before calibration, with the register tiles of a described CPU."""
-    tiles = known.measured.tiles
-    assert tiles is not None, "every described CPU has them"
-    own = tiles if known.machine.isa == machine.isa else replace(tiles, speeds=())
-    return replace(nominal(machine.isa), tiles=own)
+def uncalibrated(machine: Machine) -> Rates:
+    """The rates that the model would assume before calibration if poly did not describe the machine's CPU."""
+    return nominal(machine.isa, sizes(machine), hidden=machine.cpu)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from codegen.program import Threading
+from microkernels.isa import ISA
 from poly.commands.options import GivenSteps, nest_at
 from poly.compilation import compile_nest
-from poly.embed.tuned import tuned_sizes
 from poly.embed.write import make
 from poly.ir.nest import Nest
 from poly.kernel import Kernel
 from poly.machine.target import checked_threads
+from poly.records import Store, key_for
 
 
 @dataclass(frozen=True)
@@ -50,5 +51,21 @@ class HeaderPlan:
         base = compile_nest(fixed, schedule=None if steps is None else steps.schedule(fixed), threads=count)
         found = [{**one} for one in self.special if one.keys() <= set(base.nest.sizes)]
         if self.tuned:
-            found += [one for one in tuned_sizes(base.nest, base.isa, count) if one not in found]
+            found += [one for one in _tuned_sizes(base.nest, base.isa, count) if one not in found]
         return [base, *(compile_nest(base.nest, sizes=one, threads=count) for one in found)]
+
+
+def _tuned_sizes(nest: Nest, isa: ISA, threads: int) -> list[dict[str, int]]:
+    """Every combination of the nest's open sizes that has a record which poly.compile would follow, smallest first.
+
+    Raises RecordError if the store cannot be used, and ToolchainError if there is no compiler.
+    """
+    wanted = key_for(nest, isa, threads)
+    known = dict(nest.fixed)
+    found = []
+    for record in Store.open().records():
+        sizes = dict(record.key.sizes)
+        same = replace(record.key, sizes=wanted.sizes) == wanted
+        if same and sizes.keys() == {*known, *nest.sizes} and known.items() <= sizes.items():
+            found.append({size: sizes[size] for size in nest.sizes})
+    return sorted(found, key=lambda sizes: tuple(sizes.values()))

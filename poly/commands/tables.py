@@ -38,9 +38,9 @@ def heading(text: str, out: TextIO | None = None) -> str:
     return text if plain else click.style(text, bold=True)
 
 
-def print_facts(rows: Sequence[tuple[str, str]], indent: str = "") -> None:
-    """Print labels with their texts, one below the other."""
-    for line in fact_lines(rows, terminal_width(), indent):
+def print_facts(rows: Sequence[tuple[str, str]]) -> None:
+    """Print labels with their texts, indented, one below the other."""
+    for line in fact_lines(rows, terminal_width(), "  "):
         click.echo(line)
 
 

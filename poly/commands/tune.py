@@ -112,7 +112,7 @@ def command(
     else:
         for number, tuning in enumerate(found):
             click.echo("\n" * bool(number) + tuning.title)
-            print_facts(tuning.rows(), indent="  ")
+            print_facts(tuning.rows())
     for kernel in kernels:
         if isinstance(kernel, SearchError):
             raise kernel

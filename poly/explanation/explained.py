@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from statistics import median
 from typing import Any
 
 from microkernels.dtypes import DType
@@ -12,10 +13,9 @@ from microkernels.opencl_isa import is_gpu
 from poly.analysis.work import work
 from poly.checks import checked_sizes
 from poly.errors import SpecError
-from poly.explanation.evidence import measurement
 from poly.explanation.explanation import Explanation
 from poly.explanation.reasons import reasons
-from poly.explanation.values import Level
+from poly.explanation.values import Level, Measurement
 from poly.ir.budget import CALL, TooCostly, limited
 from poly.ir.fixing import fix_tree
 from poly.ir.guards import without_conditions
@@ -28,6 +28,8 @@ from poly.model.host import here, rates
 from poly.model.schedules import predicted
 from poly.names import check_sizes_meant
 from poly.opencl_kernel import OpenCLKernel
+from poly.records.key import key_for
+from poly.records.store import Store
 from poly.scheduled import Scheduled
 from poly.schedules.schedule import Schedule
 from poly.working_sets import footprints, optimistic, pairs, pessimistic, traffic, working_sets
@@ -160,3 +162,27 @@ def _rate(known: Measured, level: str, threads: int) -> float:
 def _dtypes(nest: Nest) -> tuple[DType, ...]:
     """The types that the statements compute, in their order."""
     return tuple(dict.fromkeys(nest.array(s.target.array).dtype for s in nest.statements))
+
+
+def measurement(
+    nest: Nest, schedule: Schedule, target: Backend, threads: int, sizes: Mapping[str, int]
+) -> Measurement | None:
+    """The time of a call with this schedule, at these values of the sizes that are open in `nest`; None if unknown.
+
+    Raises:
+        RecordError: the store cannot be read.
+        ToolchainError: there is no C compiler, which is part of a record's key.
+    """
+    store = Store.open()
+    if not store.exists():
+        return None
+    key, steps = key_for(nest, target.isa, threads, target.device), schedule.to_json()
+    best = store.best(key)
+    if best is not None and best.schedule == steps and dict(best.at) == dict(sizes):
+        return Measurement(best.seconds, str(best), best.point)
+    if sizes:
+        return None
+    trials = [trial for trial in store.trials(key) if trial.schedule == steps and trial.samples]
+    if not trials:
+        return None
+    return Measurement(median(trials[-1].samples), f"a trial of {trials[-1].when:%Y-%m-%d %H:%M} UTC", trials[-1].point)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
 
@@ -64,32 +64,31 @@ def map_functions(band: Band, change: Callable[[str, isl.PwAff], isl.PwAff]) -> 
     return replace(band, functions=tuple((name, change(name, function)) for name, function in band.functions))
 
 
-def fresh(tree: Node, name: str, separator: str = "") -> str:
+def fresh(tree: Node, name: str) -> str:
     """The first of `name`, `name2`, `name3`, … that no loop has."""
     used = {band.name for band in bands(tree)}
-    return next(candidate for candidate in _numbered(name, separator) if candidate not in used)
-
-
-def _numbered(name: str, separator: str) -> Iterator[str]:
-    yield name
-    for number in count(2):
-        yield f"{name}{separator}{number}"
+    candidates = (name if number == 1 else f"{name}{number}" for number in count(1))
+    return next(candidate for candidate in candidates if candidate not in used)
 
 
 def rename_repeats(tree: Node) -> Node:
     """The tree with unique loop names: the second loop `j` becomes `j_2`, the third `j_3`; so does a second loop `j_2`.
 
-    Loops that a microkernel has taken keep their names.
+    Loops that a microkernel has taken keep their names. No name is part of another, as of `i_2_j_2` or `j_2_tile`: what
+    flattens or cuts the loop later would get a name that is taken.
     """
     seen = {b.name for m in walk(tree) if isinstance(m, Micro) for b in (m.rows, m.columns, *m.reduce) if b is not None}
     used = {*seen, *(band.name for band in bands(tree))}
+
+    def is_free(name: str) -> bool:
+        return not any(f"_{name}_" in f"_{other}_" for other in used)
 
     def visit(node: Node) -> Node:
         if isinstance(node, Band):
             name = node.name
             if name in seen:
                 root = re.sub(r"_\d+$", "", name)
-                name = next(n for n in (f"{root}_{number}" for number in count(2)) if n not in used)
+                name = next(filter(is_free, (f"{root}_{number}" for number in count(2))))
                 used.add(name)
             seen.add(name)
             node = replace(node, name=name)

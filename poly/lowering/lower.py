@@ -8,11 +8,12 @@ from functools import lru_cache
 from typing import Literal
 
 from codegen.declarations import around_shared, declared, shadows
+from codegen.expr import Cast, NodeT, map_operands
 from codegen.loop_ir import LoopMark
-from codegen.program import Program
+from codegen.program import Assign, PrintedStatement, Program
 from microkernels.catalogue import gemv_source, pack_source, scatter_source
 from microkernels.ctext import letters
-from microkernels.dtypes import bf16, f16
+from microkernels.dtypes import bf16, f16, in_c
 from microkernels.errors import TargetError
 from microkernels.group_kernel import GroupKernel
 from microkernels.isa import ISA
@@ -35,7 +36,6 @@ from poly.lowering.mapping.items import with_items
 from poly.lowering.quotients import with_quotients
 from poly.lowering.scan import scan
 from poly.lowering.storage import with_storage
-from poly.lowering.stored import with_stored_types
 
 LOWERED = 2_000_000
 """Operations that isl may use for copies, microkernels and loops, and again for loops with conditions inside."""
@@ -129,7 +129,7 @@ def _lowered(
         fused=nest.reassociate,
         registers=isa.registers if _is_crowded(tree) else 0,
     )
-    return program if isinstance(isa, DeviceISA) else with_stored_types(program)
+    return program if isinstance(isa, DeviceISA) else _with_stored_types(program)
 
 
 def _is_crowded(tree: Node) -> bool:
@@ -181,13 +181,11 @@ def _check_types(nest: Nest, isa: ISA) -> None:
         problem = f"{nest.name} looks up indices of {read.into} in {read.index.array}, which no device checks"
         raise TargetError(f"{problem}: take the target 'c'.")
     on_device = isinstance(isa, DeviceISA)
-    known = {"bf16": False, "f16": isa.f16, "f64": isa.f64} if isinstance(isa, DeviceISA) else {}
-    remedies = {"bf16": "the target 'c', or f32"}
+    known = {"f16": isa.f16, "f64": isa.f64} if isinstance(isa, DeviceISA) else {}
     for array in nest.arrays:
         if not known.get(array.dtype.name, True):
-            remedy = remedies.get(array.dtype.name, "another device, or f32")
             problem = f"{isa.name} does not support {array.dtype}, the type of {array.name}"
-            raise TargetError(f"{problem}: take {remedy}.")
+            raise TargetError(f"{problem}: take another device, or f32.")
         if array.kind == "scalar" and array.dtype in (bf16, f16) and not on_device:
             problem = f"{array.name} is a number of type {array.dtype}, of which C only stores arrays"
             raise TargetError(f"{problem}: make it f32.")
@@ -218,3 +216,25 @@ def _extents(calls: list[RoutineCall], role: Literal["rows", "columns"]) -> froz
     values = [call.rows if role == "rows" else call.columns for call in calls]
     known = [v for v in values if v is not None]
     return frozenset().union(*known) if len(known) == len(values) else None
+
+
+def _with_stored_types(program: Program) -> Program:
+    """The program with the types of C in place of those that it lacks: of arrays, scratch memory and conversions."""
+    return replace(
+        program,
+        buffers=tuple(replace(buffer, dtype=in_c(buffer.dtype)) for buffer in program.buffers),
+        workspaces=tuple(replace(memory, dtype=in_c(memory.dtype)) for memory in program.workspaces),
+        statements={name: _converting(statement) for name, statement in program.statements.items()},
+    )
+
+
+def _converting(statement: PrintedStatement) -> PrintedStatement:
+    body = statement.body
+    if not isinstance(body, Assign):
+        return statement
+    return replace(statement, body=replace(body, expr=_casts(body.expr)))
+
+
+def _casts(node: NodeT) -> NodeT:
+    below: NodeT = map_operands(node, _casts)
+    return replace(below, dtype=in_c(below.dtype)) if isinstance(below, Cast) else below

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import starmap
 from math import prod
 
 import islpy as isl
 
-from codegen.instructions import START, Call, Cell, Let, Pointer, Table, Write
+from codegen.instructions import START, Call, Cell, Let, Pointer, Table, Value, Write
 from codegen.integer import Int, Linear, Test, compare, connected
 from codegen.loop_ir import For, If, Node, below
 from codegen.program import Instructions
-from microkernels.contract import Side
+from microkernels.contract import Access, Side
 from microkernels.ctext import Space, Spaces
 from microkernels.custom_kernel import CustomKernel
 from microkernels.errors import TargetError
@@ -24,6 +25,7 @@ from poly.ir.tree import Band, Micro
 from poly.lowering.address_spaces import word
 from poly.lowering.calls import (
     MemoryParts,
+    Operand,
     Panel,
     RoutineCall,
     along,
@@ -32,13 +34,12 @@ from poly.lowering.calls import (
     joined,
     loop_arguments,
     moved,
+    taken_bands,
 )
-from poly.lowering.corners import tile_checks
-from poly.lowering.custom_call import custom_call
+from poly.lowering.corners import operand_checks, tile_checks
 from poly.lowering.group_call import group_call
 from poly.lowering.scatter import ragged, scattered
 from poly.lowering.tile import KernelTile, run_length, tile_of
-from poly.lowering.vector_call import vector_call
 
 SHORT, FAR = 96, 4 << 20
 """Limits for prefetching results: the most steps of the reduction, and the fewest bytes of the output."""
@@ -70,14 +71,77 @@ def kernel_call(
     tile = tile_of(nest, node, loops, {side: panel.depth for side, panel in packed if panel}, parts)
     match kernel:
         case MatrixVector():
-            return vector_call(tile, kernel)
+            return _vector_call(tile, kernel)
         case GroupKernel() if is_gpu(isa):
             return group_call(nest, tile, kernel, isa)
         case CustomKernel():
-            return custom_call(tile, kernel, left, right)
+            return _custom_call(tile, kernel, left, right)
         case OuterProduct():
             return _tile_call(tile, kernel, isa, left, right)
     raise TypeError(type(kernel).__name__)
+
+
+def _vector_call(tile: KernelTile, kernel: MatrixVector) -> RoutineCall:
+    """The call of a matrix-vector kernel for all columns and steps of a tile."""
+    left, right, output, node = tile.left, tile.right, tile.output, tile.node
+    column, reduced = node.columns, node.reduce[0]
+    assert column is not None, "a matrix-vector kernel has columns"
+    x, matrix, y = map(tile.start, (left, right, output))
+    operands: tuple[Value, ...]
+    if kernel.contract.contiguous("right") == kernel.contract.columns:
+        operands = (x, left.stride(reduced.name), matrix, right.stride(reduced.name), y)
+    else:
+        operands = (matrix, right.stride(column.name), x, y, output.stride(column.name))
+    extents = (tile.count(column), tile.count(reduced))
+    call = Call(kernel.function, (*extents, *operands, tile.factor, tile.accumulate))
+    definitions = tuple(starmap(Let, tile.lows.items()))
+    body = Instructions((call,), operand_checks((left, right, output), tile.values), definitions)
+    return RoutineCall(tile.instances.name, tile.instances.names, tile.instances.domain, body, "gemv")
+
+
+def _custom_call(tile: KernelTile, kernel: CustomKernel, left: Panel | None, right: Panel | None) -> RoutineCall:
+    """The call of a user-defined kernel for one tile, on operands in place or in panels."""
+    contract, node = kernel.contract, tile.node
+    counts = _counts(tile, kernel)
+    operands = (
+        *_arguments(tile, contract.left, tile.left, left),
+        *_arguments(tile, contract.right, tile.right, right),
+        *_arguments(tile, contract.output, tile.output, None),
+    )
+    arguments = (*(counts[loop] for loop in contract.loops), *operands, tile.factor, tile.accumulate)
+    instances = tile.instances
+    return RoutineCall(
+        instances.name,
+        instances.names,
+        instances.domain,
+        Instructions((Call(kernel.function, arguments),), tile_checks(tile, (left, right)), tile.definitions),
+        routine=kernel.family,
+        rows=tile.extents(node.rows),
+        columns=tile.extents(node.columns),
+    )
+
+
+def _counts(tile: KernelTile, kernel: CustomKernel) -> dict[str, Int]:
+    """The C variable of each count, by the contract's loops."""
+    contract, levels = kernel.contract, reversed(range(len(tile.node.reduce)))
+    steps = zip(contract.reduce, (f"steps{level}" for level in levels), strict=True)
+    rows = {} if contract.rows is None else {contract.rows: "tile_rows"}
+    found = {**rows, contract.columns: "tile_columns", **dict(steps)}
+    return {loop: Linear.name(name) for loop, name in found.items()}
+
+
+def _arguments(tile: KernelTile, access: Access, operand: Operand, panel: Panel | None) -> tuple[Value, ...]:
+    """A pointer to an operand, and its strides along all indices except the last."""
+    bands = taken_bands(tile.node)
+    strides = [_panel_stride(tile, loop, panel) if panel else operand.stride(bands[loop].name) for loop in access.loops]
+    return (panel.start() if panel else tile.start(operand), *strides[:-1])
+
+
+def _panel_stride(tile: KernelTile, loop: str, panel: Panel) -> Int:
+    """The stride of a loop in a panel: 1 for lanes, and a multiple of the panel's width for steps of the reduction."""
+    inward = list(reversed(tile.node.reduce))
+    level = next((at for at, band in enumerate(inward) if band is taken_bands(tile.node)[loop]), None)
+    return Linear.of(1) if level is None else tile.panel_stride(panel, level)
 
 
 def _tile_call(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import reduce
 
 import islpy as isl
@@ -13,12 +14,11 @@ from codegen.isl_ast import LOOP, PACK, loops
 from codegen.loop_ir import LoopMark
 from codegen.ranges import Ranges, simplified
 from poly.ir.budget import TooCostly, limited, refuse_tangled
+from poly.ir.instances import coordinate, loop_values
 from poly.ir.nest import Nest
 from poly.ir.sets import parameters
-from poly.ir.tree import Band, Copy, Leaf, Node, Sequence, bands, statements
-from poly.lowering.frames import with_frames
+from poly.ir.tree import Band, Copy, Leaf, Node, Sequence, bands, children, mapped, statements
 from poly.lowering.visits import is_delicate, visits_all
-from poly.lowering.whole_runs import whole_runs
 
 SCANNED = 400_000
 """Operations that isl may use to scan a tree: many loops, or loops of many pieces, take long."""
@@ -52,7 +52,7 @@ def scan(
     for domain in domains.values():
         refuse_tangled(domain)
     with limited(SCANNED):
-        every, framed = with_frames(domains, tree, private)
+        every, framed = _with_frames(domains, tree, private)
         made, sizes = _generated(every, framed, context), parameters(context)
         found = loop_ir.restricted(loops(made, marks, sizes), lambda name: name in domains)
         found = simplified(found, Ranges.of_sizes(sizes))
@@ -65,7 +65,7 @@ def _generated(domains: Mapping[str, isl.Set], tree: Node, context: isl.Set) -> 
     """isl's loops, with whole runs of written-out loops apart unless that takes too much work."""
     build, scheduled = isl.AstBuild.from_context(context), _schedule(domains, tree)
     with suppress(TooCostly), limited(APART):
-        options = whole_runs(domains, tree)
+        options = _whole_runs(domains, tree)
         if options:
             return build.node_from_schedule(_with_options(scheduled, options))
     return build.node_from_schedule(scheduled)
@@ -123,3 +123,103 @@ def _with_options(schedule: isl.Schedule, options: Mapping[str, isl.UnionSet]) -
 
 def _marked(schedule: isl.Schedule, mark: str) -> isl.Schedule:
     return schedule.get_root().child(0).insert_mark(isl.Id(mark)).get_schedule()
+
+
+def _with_frames(domains: Mapping[str, isl.Set], tree: Node, private: bool) -> tuple[dict[str, isl.Set], Node]:
+    """The domains and the tree with statements that do nothing around those of a loop that must stay whole.
+
+    for j: S0(j)                                 for j: S0(j); if j == 2: S1(j)
+    S1(2)          # of the same iteration   <-
+
+    isl makes loops of their own for statements that may run before or after all the others, such as S1, which only the
+    last iteration has. A variable of an iteration, and a thread's memory (`private`), would be others there. Statements
+    at the start and at the end of each iteration leave no such choice.
+    """
+    framed = _Framed(domains, private)
+    made = framed.node(tree, ())
+    return {**domains, **framed.added}, made
+
+
+@dataclass
+class _Framed:
+    domains: Mapping[str, isl.Set]
+    private: bool
+    added: dict[str, isl.Set] = field(default_factory=dict)
+
+    def node(self, node: Node, around: tuple[Band, ...]) -> Node:
+        if not isinstance(node, Band):
+            return mapped(node, lambda child: self.node(child, around))
+        body = self.node(node.body, (*around, node))
+        if node.variables or (node.parallel and self.private):
+            body = self._between(node, body, around)
+        own = [name for name in statements(body) if name in self.added]
+        functions = tuple((name, coordinate(self.added[name], len(around))) for name in own)
+        return replace(node, functions=(*node.functions, *functions), body=body)
+
+    def _between(self, band: Band, body: Node, around: tuple[Band, ...]) -> Node:
+        """The body between statements that run in each iteration, unless each of its own does."""
+        each = [self._values(name, (*around, band)) for name in statements(band.body) if name in self.domains]
+        every = reduce(isl.Set.union, each).coalesce()
+        if all(every.is_subset(one) for one in each):
+            return body
+        names = [f"{band.name}'{at}" for at in ("starts", "ends")]
+        self.added |= {name: every.set_tuple_name(name) for name in names}
+        return Sequence((Leaf(names[0]), *(body.children if isinstance(body, Sequence) else (body,)), Leaf(names[1])))
+
+    def _values(self, name: str, loops: tuple[Band, ...]) -> isl.Set:
+        """The values of loops at which a statement runs."""
+        return loop_values(self.domains[name], (band.function(name) for band in loops)).range()
+
+
+def _whole_runs(domains: Mapping[str, isl.Set], node: Node, around: tuple[Band, ...] = ()) -> dict[str, isl.UnionSet]:
+    """The options of isl's generator that set iterations apart in which a written-out loop inside is whole.
+
+    for j in range(N + 7):                                       for j in range(7): …
+      for i in range(max(0, j - N + 1), min(8, j + 1)):    ->    for j in range(7, N):
+        A[i, j - i] = …                                            for i in range(8): A[i, j - i] = …
+                                                                 for j in range(N, N + 7): …
+
+    There are none inside vector lanes, whose loops are printed as a whole, and of loops that threads share.
+    """
+    if not isinstance(node, Band):
+        inside = (_whole_runs(domains, child, around) for child in children(node))
+        return {name: option for found in inside for name, option in found.items()}
+    inner, around = node.body, (*around, node)
+    if not (isinstance(inner, Band) and inner.unroll > 1 and not bands(inner.body)):
+        return _whole_runs(domains, inner, around)
+    whole = node.parallel or any(band.vectorize or band.items for band in (*around, inner))
+    option = None if whole or any(band.unroll > 1 for band in around) else _whole(domains, around, inner)
+    return {} if option is None else {node.name: option}
+
+
+def _whole(domains: Mapping[str, isl.Set], around: tuple[Band, ...], inner: Band) -> isl.UnionSet | None:
+    """The option for the last loop of `around`; None if the one inside always has all of its iterations, or never."""
+    every = [_values(domains[name], name, (*around, inner)) for name in statements(inner)]
+    together, last, kind = reduce(isl.Set.union, every).coalesce(), len(around), isl.dim_type.set
+    some = together.project_out(kind, last, 1)
+    block = together.project_out(kind, last - 1, 1).insert_dims(kind, last - 1, 1)
+    expected = some.insert_dims(kind, last, 1).intersect(block)
+    lacking = reduce(isl.Set.union, (expected.subtract(one) for one in every)).project_out(kind, last, 1)
+    whole = some.subtract(lacking).intersect(_longest(block)).coalesce()
+    if lacking.is_empty() or whole.is_empty():
+        return None
+    option = isl.Map.from_range(whole).move_dims(isl.dim_type.in_, 0, isl.dim_type.out, 0, last - 1)
+    return isl.UnionSet.from_set(option.wrap().set_tuple_name("isolate"))
+
+
+def _longest(block: isl.Set) -> isl.Set:
+    """Where the last dimension of a set takes the most values, as it does in all blocks but those at the ends."""
+    last = block.dim(isl.dim_type.set) - 1
+    values = isl.Map.from_range(block).move_dims(isl.dim_type.in_, 0, isl.dim_type.out, 0, last)
+    high, low = (bound.get_pw_aff(0) for bound in (values.lexmax_pw_multi_aff(), values.lexmin_pw_multi_aff()))
+    length = high.sub(low)
+    most = length.max_val()
+    return length.eq_set(length.scale_val(isl.Val(0)).add_constant_val(most)) if most.is_int() else length.domain()
+
+
+def _values(domain: isl.Set, name: str, loops: tuple[Band, ...]) -> isl.Set:
+    """What the loops count together, for all instances of a statement."""
+    counted = isl.Map.from_domain(domain)
+    for band in loops:
+        counted = counted.flat_range_product(isl.Map.from_pw_aff(band.function(name)))
+    return counted.intersect_domain(domain).range().reset_tuple_id()

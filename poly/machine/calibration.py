@@ -1,7 +1,8 @@
 """The calibration of a machine: measured once, and kept in the cache directory.
 
 A machine is calibrated for one instruction set and one compiler. Where that has not been done, or cannot be,
-`described` is the calibration of the most similar CPU among those in `poly/machine/cpus`.
+`described` is the calibration of the most similar CPU among those in `poly/machine/cpus`, and `cautious` what register
+tiles are taken to cost on one that is not among them.
 
 The environment variable POLY_CALIBRATE limits what is kept. With `never`, no calibration starts by itself. With
 `unkept`, as in benchmarks, none is stored either: what a measurement finds must not change what is compiled later.
@@ -25,7 +26,7 @@ from codegen.compiler import compiler_name
 from codegen.errors import ToolchainError
 from microkernels.dtypes import DTYPES
 from poly.machine.description import Machine
-from poly.machine.measured import Bandwidth, Measured, Peak, ThreadStarts, parsed
+from poly.machine.measured import COPIES, Bandwidth, LineCost, Measured, Peak, ThreadStarts, TileCosts, parsed
 from poly.machine.probes import Probes, probes
 
 logger = logging.getLogger("poly.calibrate")
@@ -157,15 +158,54 @@ def _key(machine: Machine) -> str:
 
 
 @lru_cache
-def described(isa: str, caches: tuple[int, ...]) -> Measured:
+def described(isa: str, caches: tuple[int, ...], hidden: str = "") -> Measured:
     """The calibration of the CPU with the most similar caches among those described for an instruction set.
 
-    Of an instruction set without a described CPU, it is that of any other, without the register tiles' speeds.
+    Of an instruction set without a described CPU, it is that of any other, without the register tiles' speeds. `hidden`
+    is the name of a CPU that does not count.
     """
-    facts = nearest(isa, caches, cpus())
+    facts = nearest(isa, caches, _others(hidden))
+    found = _read(facts)
+    return found if facts["isa"] == isa else replace(found, tiles=replace(_tiles(found), speeds=()))
+
+
+def described_by_name(cpu: str, isa: str) -> Measured | None:
+    """The calibration that comes with poly for a CPU and an instruction set; None if there is none."""
+    return next((_read(facts) for facts in cpus() if (facts["cpu"], facts["isa"]) == (cpu, isa)), None)
+
+
+@lru_cache
+def cautious(isa: str, caches: tuple[int, ...], hidden: str = "") -> TileCosts:
+    """What register tiles are taken to cost on a CPU that is not described: lines and pages what is the most on any.
+
+    All else is as on the most similar described CPU, copies too: they avoid such lines, and err by less. A cost that is
+    low on one CPU and high on another would else be trusted where nobody knows it. `hidden` is as in `described`.
+    """
+    near = _tiles(described(isa, caches, hidden))
+    known = [_tiles(_read(facts)) for facts in _others(hidden)]
+
+    def most(one: LineCost) -> float:
+        return max(costs.line(one.operand, one.level, one.rows) for costs in known)
+
+    lines = tuple(one if one.operand in COPIES else replace(one, cost=most(one)) for one in near.lines)
+    pages = {name: max(getattr(costs, name) for costs in known) for name in ("crowded", "missed", "walked")}
+    return replace(near, lines=lines, **pages)
+
+
+def _others(hidden: str) -> tuple[dict[str, Any], ...]:
+    return tuple(facts for facts in cpus() if facts["cpu"] != hidden)
+
+
+def _read(facts: dict[str, Any]) -> Measured:
+    """The calibration of a described CPU."""
     found = parsed(json.dumps(facts))
-    assert found is not None and found.tiles is not None, "every described CPU is a whole calibration"
-    return found if facts["isa"] == isa else replace(found, tiles=replace(found.tiles, speeds=()))
+    assert found is not None, "every described CPU is a whole calibration"
+    return found
+
+
+def _tiles(found: Measured) -> TileCosts:
+    assert found.tiles is not None, "every described CPU is a whole calibration"
+    return found.tiles
 
 
 def nearest(isa: str, caches: tuple[int, ...], among: Iterable[dict[str, Any]]) -> dict[str, Any]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from math import log
 from typing import Any
 
 
@@ -58,6 +61,10 @@ class LineCost:
     rows: int = 0
 
 
+COPIES = ("copy", "turned copy")
+"""The operands that are copies."""
+
+
 @dataclass(frozen=True)
 class PlaceCost:
     """The time of a vector of the right operand in place, in calls of `steps` steps.
@@ -97,6 +104,35 @@ class TileCosts:
     disturbed: float = 0.0
     spread: float = 0.0
     products: tuple[ProductCost, ...] = ()
+
+    def line(self, operand: str, level: str, rows: int = 1) -> float:
+        """The time of a line of an operand beside the arithmetic of a tile of so many rows."""
+        return between(rows, self._lines[operand, level])
+
+    @cached_property
+    def _lines(self) -> dict[tuple[str, str], dict[float, float]]:
+        """The times of lines, by the rows of the tile for which they were measured.
+
+        Where a tall tile's left panels were not measured, a line of them is taken to cost as much as of its right ones.
+        """
+        found: dict[tuple[str, str], dict[float, float]] = {}
+        for one in self.lines:
+            found.setdefault((one.operand, one.level), {})[one.rows] = one.cost
+        for level in {level for _, level in found}:
+            left, right = (found.get((f"{side} panels", level), {}) for side in ("left", "right"))
+            left.update((rows, cost) for rows, cost in right.items() if left and rows > max(left))
+        return {**{(operand, "L3"): cost for (operand, level), cost in found.items() if level == "memory"}, **found}
+
+
+def between(value: float, known: Mapping[float, float]) -> float:
+    """What lies at a value between known ones, linear in its logarithm; beyond them, what lies at the nearest."""
+    values = sorted(known)
+    at = bisect_left(values, value)
+    above = values[min(at, len(values) - 1)]
+    if at in (0, len(values)) or above == value:
+        return known[above]
+    below = values[at - 1]
+    return known[below] + log(value / below) / log(above / below) * (known[above] - known[below])
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from codegen.arguments import check_threads
 from codegen.errors import ArgumentError
-from microkernels.errors import TargetError
 from microkernels.isa import ISA, parse_target
 from microkernels.opencl_isa import DeviceISA
 from poly.machine import machine
@@ -68,19 +67,6 @@ def parse(target: str) -> Backend:
 
     device = find(target)
     return Backend(device.isa, device)
-
-
-def resolve(target: str) -> ISA:
-    """The instruction set of a target, with the limits of its device if it has one. Raises TargetError."""
-    return parse(target).isa
-
-
-def device_of(target: str) -> Device:
-    """The device of an OpenCL target. Raises TargetError."""
-    device = parse(target).device
-    if device is None:
-        raise TargetError(f"target {target!r} is no OpenCL device: ask for 'opencl', or for 'opencl:' and its name.")
-    return device
 
 
 def text_of(isa: ISA) -> str:

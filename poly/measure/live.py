@@ -33,11 +33,6 @@ class Effort:
     timing: float = 0.0
     trials: int = 0
 
-    @property
-    def seconds_per_trial(self) -> float:
-        """Seconds per trial without the preparation, which happens once."""
-        return (self.compiling + self.timing) / max(1, self.trials)
-
 
 class LiveMeasurer:
     """Measures points of a space: compiled in parallel, then timed one at a time in a child process or on its device.

@@ -23,8 +23,8 @@ from poly.model.parts import CopiedOperand, LoopPart, ScheduleParts, Side
 from poly.model.price import arithmetic, price
 from poly.model.tiles import Pitches, TileCalls
 
-OUTPUT, LEFT, RIGHT = range(3)
-"""The operands' numbers."""
+LEFT, RIGHT = 1, 2
+"""The operands' numbers; the output is 0."""
 
 SIDES: tuple[Side, ...] = ("output", "left", "right")
 

@@ -6,11 +6,9 @@ particular machine; they serve to compare schedules.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from math import ceil, exp, factorial, gcd, inf, log
+from math import ceil, exp, factorial, gcd, inf
 
 from microkernels.dot import DotProduct
 from microkernels.dtypes import DType
@@ -101,21 +99,7 @@ class Target:
 
     def line(self, operand: str, level: str, rows: int = 1) -> float:
         """The time of a line of a register tile's operand beside the tile's arithmetic, in vector multiply-adds."""
-        return between(rows, self._lines[operand, level])
-
-    @cached_property
-    def _lines(self) -> dict[tuple[str, str], dict[float, float]]:
-        """The times of lines, by the rows of the tile for which they were measured.
-
-        Where a tall tile's left panels were not measured, a line of them is taken to cost as much as of its right ones.
-        """
-        found: dict[tuple[str, str], dict[float, float]] = {}
-        for one in self.costs.lines:
-            found.setdefault((one.operand, one.level), {})[one.rows] = one.cost
-        for level in {level for _, level in found}:
-            left, right = (found.get((f"{side} panels", level), {}) for side in ("left", "right"))
-            left.update((rows, cost) for rows, cost in right.items() if left and rows > max(left))
-        return {**{(operand, "L3"): cost for (operand, level), cost in found.items() if level == "memory"}, **found}
+        return self.costs.line(operand, level, rows)
 
     def product(self, dtype: DType, dot: DotProduct | None = None) -> float:
         """The time of a register tile's multiply-add in those of floats: measured, or else by its instructions."""
@@ -136,17 +120,6 @@ class Target:
         for speed in self.rates.tiles.speeds:
             found.setdefault(speed.vectors, {})[speed.rows] = speed
         return found
-
-
-def between(value: float, known: Mapping[float, float]) -> float:
-    """What lies at a value between known ones, linear in its logarithm; beyond them, what lies at the nearest."""
-    values = sorted(known)
-    at = bisect_left(values, value)
-    above = values[min(at, len(values) - 1)]
-    if at in (0, len(values)) or above == value:
-        return known[above]
-    below = values[at - 1]
-    return known[below] + log(value / below) / log(above / below) * (known[above] - known[below])
 
 
 @cache

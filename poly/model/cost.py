@@ -38,10 +38,5 @@ class Cost(Displayed):
     def _title(self) -> str:
         return f"predicted cost of {time_text(self.seconds)}"
 
-    @property
-    def bottleneck(self) -> CostPart:
-        """The part that takes longest."""
-        return max(self.parts, key=lambda part: part.seconds)
-
     def part(self, name: str) -> CostPart | None:
         return next((part for part in self.parts if part.name == name), None)

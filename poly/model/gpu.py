@@ -17,9 +17,6 @@ MULTIPLY_ADDS = 128
 LOCAL, MEMORY = 128, 16
 """Bytes per cycle that a unit gets from local memory, and as its share from global memory."""
 
-LINE = 128
-"""Bytes of memory that one access of work-items in lockstep fetches together."""
-
 LOCKSTEP = 32
 """Work-items that run in lockstep, if the device does not report it."""
 

@@ -9,7 +9,7 @@ from microkernels.dot import FLAGS
 from microkernels.isa import ISA, ISAS, host_cpu_flags
 from microkernels.opencl_isa import DeviceISA
 from poly.machine import Machine, machine, measured
-from poly.machine.calibration import kept
+from poly.machine.calibration import described_by_name, kept
 from poly.model.core import Caches, Target
 from poly.model.rates import Rates, from_machine, nominal
 
@@ -46,15 +46,15 @@ def features(isa: ISA) -> tuple[str, ...]:
 def rates(isa: ISA, threads: int) -> Rates:
     """The rates of each of `threads` cores with an instruction set. They are measured once, in seconds, and kept."""
     where = calibrated(isa)
-    return _unmeasured(isa) if where is None else from_machine(measured(where), isa, threads)
+    return _unmeasured(isa, threads) if where is None else from_machine(measured(where), isa, threads)
 
 
 def known_rates(isa: ISA, threads: int) -> Rates:
-    """The rates measured before; nominal ones if there are none."""
+    """The rates measured before; if there are none, those of a described CPU of the same name, or nominal ones."""
     try:
         return _kept_rates(isa, threads)
     except LookupError:
-        return _unmeasured(isa)
+        return _unmeasured(isa, threads)
 
 
 @lru_cache
@@ -68,7 +68,11 @@ def _kept_rates(isa: ISA, threads: int) -> Rates:
 
 
 @lru_cache
-def _unmeasured(isa: ISA) -> Rates:
+def _unmeasured(isa: ISA, threads: int) -> Rates:
+    where = calibrated(isa)
+    known = None if where is None else described_by_name(where.cpu, where.isa.name)
+    if known is not None:
+        return from_machine(known, isa, threads)
     return nominal(isa, tuple(cache.bytes for cache in machine().caches))
 
 

@@ -8,7 +8,7 @@ from math import inf
 
 from microkernels.dtypes import DType
 from microkernels.isa import ISA, ISAS
-from poly.machine.calibration import described
+from poly.machine.calibration import cautious, described
 from poly.machine.measured import Measured, TileCosts
 
 
@@ -62,32 +62,33 @@ CLOCK = 3e9
 """The clock of a typical core in Hz; if nothing was measured, only ratios matter."""
 
 
-def nominal(isa: ISA, caches: tuple[int, ...] = USUAL) -> Rates:
+def nominal(isa: ISA, caches: tuple[int, ...] = USUAL, hidden: str = "") -> Rates:
     """The rates where nothing was measured: two multiply-adds per cycle on 256-bit vectors, or one on 512 bits.
 
     L2 delivers 32 bytes per cycle, the last level 16 and memory 6: typical of server cores of the last ten years,
-    within a factor of two. Register tiles are those of the described CPU with the most similar caches.
+    within a factor of two. Register tiles are those of no CPU, and cost what is the most on any described one that is
+    not `hidden`.
     """
     lanes = min(isa.vector_bytes, 64) // 4 * (1 if isa.vector_bytes >= 64 else 2)
     f32 = 2.0 * lanes * CLOCK
-    return Rates((("f32", f32), ("f64", f32 / 2)), 32 * CLOCK, 16 * CLOCK, 6 * CLOCK, _described_tiles(isa, caches))
+    return Rates(
+        (("f32", f32), ("f64", f32 / 2)),
+        32 * CLOCK,
+        16 * CLOCK,
+        6 * CLOCK,
+        cautious(_described_name(isa), caches, hidden),
+    )
 
 
 def described_rates(isa: ISA, caches: tuple[int, ...], threads: int) -> Rates:
     """The rates of one of `threads` cores of the most similar described CPU."""
-    return from_machine(_described(isa, caches), isa, threads)
+    return from_machine(described(_described_name(isa), caches), isa, threads)
 
 
-def _described(isa: ISA, caches: tuple[int, ...]) -> Measured:
-    """The most similar described CPU; for a CPU device, as a C target of equal width."""
+def _described_name(isa: ISA) -> str:
+    """The instruction set by which CPUs are described; for a CPU device, as a C target of equal width."""
     names = {one.vector_bytes: one.name for one in reversed(ISAS.values())}
-    return described(isa.name if isa.name in ISAS else names.get(isa.vector_bytes, isa.name), caches)
-
-
-def _described_tiles(isa: ISA, caches: tuple[int, ...]) -> TileCosts:
-    tiles = _described(isa, caches).tiles
-    assert tiles is not None, "every described CPU has them"
-    return tiles
+    return isa.name if isa.name in ISAS else names.get(isa.vector_bytes, isa.name)
 
 
 def from_machine(measured: Measured, isa: ISA, threads: int) -> Rates:
@@ -111,5 +112,5 @@ def from_machine(measured: Measured, isa: ISA, threads: int) -> Rates:
     )
     starts = measured.starts
     more = {"start": starts.awake, "wake": min(starts.asleep, LONGEST)} if starts else {}
-    tiles = measured.tiles or _described_tiles(isa, USUAL)
+    tiles = measured.tiles or cautious(_described_name(isa), USUAL)
     return Rates(flops, l2, l3, memory, tiles, **more, room=room, alone=far(1))

@@ -10,8 +10,9 @@ from typing import Literal
 from microkernels.dot import DotProduct
 from microkernels.dtypes import DType
 from poly.machine.description import LINE, PAGE
+from poly.machine.measured import between
 from poly.model.choice import TOO_MANY_ROWS, shape_penalty
-from poly.model.core import LATENCY, PER_CYCLE, POINTERS, Target, between, set_count
+from poly.model.core import LATENCY, PER_CYCLE, POINTERS, Target, set_count
 from poly.model.traffic import crowding
 
 SUMS = 1.35 * LATENCY * PER_CYCLE

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from html import escape
 from importlib.resources import files
 from typing import Any
 
@@ -29,12 +31,22 @@ from poly.pictures.svg import svg
 from poly.pictures.trail import trail
 from poly.records.record import now
 from poly.report.content import Content
-from poly.report.highlight import PYTHON, C, highlighted
 from poly.schedules.steps import call_text
 from poly.version import __version__
 
 VIEWS = 6
 """The most pairs of loops along which a page shows the same picture."""
+
+KEYWORDS = (
+    "break|case|char|const|continue|def|do|double|else|enum|extern|float|for|if|in|inline|int|int64_t|long|range|"
+    "restrict|return|size_t|static|struct|switch|typedef|uint64_t|union|unsigned|void|while"
+)
+C = re.compile(
+    rf"(?P<comment>/\*.*?\*/|//[^\n]*)|(?P<text>\"(?:\\.|[^\"\\\n])*\")|(?P<line>^[ \t]*#[^\n]*)|"
+    rf"(?P<word>\b(?:{KEYWORDS})\b)",
+    re.DOTALL | re.MULTILINE,
+)
+PYTHON = re.compile(rf"(?P<comment>#[^\n]*)|(?P<text>\"(?:\\.|[^\"\\\n])*\")|(?P<word>\b(?:{KEYWORDS})\b)")
 
 
 @dataclass(frozen=True)
@@ -105,6 +117,22 @@ def source_parts(source: str, routines: str) -> Iterator[tuple[str, str]]:
     for kind, text in (("shown", before), ("folded", found), ("shown", after)):
         if text.strip():
             yield kind, highlighted(text.strip("\n"), C)
+
+
+def highlighted(text: str, language: re.Pattern[str]) -> str:
+    """The text as HTML: `<i>` around comments, `<b>` around words of the language, `<u>` around preprocessor lines."""
+    return "".join(_parts(text, language))
+
+
+def _parts(text: str, language: re.Pattern[str]) -> Iterator[str]:
+    tags = {"comment": "i", "word": "b", "line": "u", "text": "s"}
+    end = 0
+    for found in language.finditer(text):
+        yield escape(text[end : found.start()])
+        tag = tags[str(found.lastgroup)]
+        yield f"<{tag}>{escape(found[0])}</{tag}>"
+        end = found.end()
+    yield escape(text[end:])
 
 
 def _views(content: Content) -> list[tuple[str, ...]]:

@@ -140,7 +140,7 @@ def _misfit(nest: Nest, tree: Node, statement: Statement, contraction: Contracti
         return _fed(statement, micro)
     held = (*around, *((band.name, band.function(statement.name)) for band in micro.reduce))
     if not distinct(statement, [function for _, function in held]):
-        return _overlap(statement, contraction, micro)
+        return _overlap(contraction, micro)
     laid_out = _layout_misfit(nest, statement, contraction, micro, tree)
     return laid_out or _tile_misfit(statement, micro, tree)
 
@@ -161,7 +161,7 @@ def _fed(statement: Statement, micro: Micro) -> str:
     )
 
 
-def _overlap(statement: Statement, contraction: Contraction, micro: Micro) -> str:
+def _overlap(contraction: Contraction, micro: Micro) -> str:
     names = [band.name for band in (micro.rows, micro.columns) if band is not None]
     return (
         f"microkernel({micro.kernel}): two iterations of {' and '.join(names)} add to one element of "

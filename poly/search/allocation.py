@@ -25,13 +25,12 @@ UNKNOWN = 1.0
 @dataclass(frozen=True)
 class Standing:
     """What is known of a search: its nest's seconds per call times the number of calls, measured or predicted, the
-    expected gain as a share of that, the seconds of a trial (None if not known), and its trials and batches so far."""
+    expected gain as a share of that, the seconds of a trial (None if not known), and its trials so far."""
 
     seconds: float
     gain: float
     cost: float | None
     trials: int
-    batches: int
 
 
 Allocation = Callable[[Sequence[Standing]], int]
@@ -50,8 +49,3 @@ def most_gain(standings: Sequence[Standing]) -> int:
         return standing.seconds * gain / (usual if standing.cost is None else max(standing.cost, 1e-6))
 
     return max(range(len(standings)), key=lambda place: worth(standings[place]))
-
-
-def in_turn(standings: Sequence[Standing]) -> int:
-    """The search with the fewest batches: the baseline."""
-    return min(range(len(standings)), key=lambda place: standings[place].batches)

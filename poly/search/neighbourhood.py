@@ -19,10 +19,10 @@ def along(space: Space, point: Point, radius: int) -> Iterator[Point]:
             yield line[here - radius]
 
 
-def across(space: Space, point: Point, radius: int, together: int = 2) -> Iterator[Point]:
-    """The points at which `together` knobs differ by `radius` steps, in every combination of up and down."""
-    for knobs in combinations(range(len(point.at)), together):
-        for signs in product((radius, -radius), repeat=together):
+def across(space: Space, point: Point, radius: int) -> Iterator[Point]:
+    """The points at which two knobs differ by `radius` steps, in every combination of up and down."""
+    for knobs in combinations(range(len(point.at)), 2):
+        for signs in product((radius, -radius), repeat=2):
             moved = _moved(point, {k: point.at[k] + sign for k, sign in zip(knobs, signs, strict=True)})
             if moved in space:
                 yield moved

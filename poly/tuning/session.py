@@ -204,7 +204,6 @@ class TuningSession:
             gain=min(gain, headroom) if self.journal.samples else gain,
             cost=seconds / trials if trials else None,
             trials=len(self.journal.trials),
-            batches=len(self._paid),
         )
 
     @property

@@ -18,9 +18,9 @@ from benchmarks.ours import Poly
 from benchmarks.own import cli
 from benchmarks.own.contenders import OtherNest, OwnFunction, contenders
 from benchmarks.own.nest import own_case
-from benchmarks.own.picture import draw
+from benchmarks.own.report import draw
+from benchmarks.remote import Ready, Refusal, _prepare
 from benchmarks.runner import relative_error, tolerance
-from benchmarks.worker import Ready, Refusal, _prepare
 from codegen.cache import put
 from microkernels.isa import PORTABLE
 from poly.errors import PolyError, SpecError

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from benchmarks import spinning
 from benchmarks.arrays import Array
 from benchmarks.case import Case
 from benchmarks.contender import Contender, Failed, NotInstalled
+from benchmarks.contest import short_spinning
 from benchmarks.ours import Poly
 from benchmarks.peers import PEERS, NamedPeer, mkl, package
 from benchmarks.peers.package import Package, Packaged, missing, notice
-from benchmarks.peers.printed import printed
+from benchmarks.peers.torch_peer import printed
 from benchmarks.problems.contraction import ContractionProblem
 from benchmarks.problems.convolution import Convolution
 from benchmarks.problems.loops import LoopsProblem
@@ -175,7 +175,7 @@ def test_what_a_library_prints_is_read_and_does_not_appear(capfd: pytest.Capture
 def test_spinning_is_short_only_for_processes_started_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENBLAS_THREAD_TIMEOUT", raising=False)
     monkeypatch.setenv("KMP_BLOCKTIME", "7")
-    with spinning.short():
+    with short_spinning():
         assert 2 ** int(os.environ["OPENBLAS_THREAD_TIMEOUT"]) / 1e9 < SETTLE
         assert int(os.environ["KMP_BLOCKTIME"]) / 1e3 < SETTLE
     assert "OPENBLAS_THREAD_TIMEOUT" not in os.environ

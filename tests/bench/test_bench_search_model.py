@@ -110,7 +110,7 @@ def test_the_substitute_is_another_cpu_of_the_same_instruction_set_if_there_is_o
         assert not origins.alike(other.machine, one.machine)
         same = [c for c in known if c.machine.isa == one.machine.isa and not origins.alike(c.machine, one.machine)]
         assert (other.machine.isa == one.machine.isa) == bool(same)
-        speeds = origins.uncalibrated(one.machine, other).tiles.speeds
+        speeds = origins.uncalibrated(one.machine).tiles.speeds
         assert bool(speeds) == bool(same), "tiles of another instruction set say nothing"
 
 

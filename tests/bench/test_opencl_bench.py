@@ -28,9 +28,8 @@ from benchmarks.opencl.clblast_seeds import SEEDS
 from benchmarks.opencl.clblast_space import Parameters, allowed, neighbours
 from benchmarks.opencl.clblast_tuning import DIRECT, SIZES, Search, Tuned, keep, search, tuned
 from benchmarks.opencl.clblast_tuning import seconds as trial_seconds
-from benchmarks.opencl.contest import PEERS, held, sweeps
+from benchmarks.opencl.contest import PEERS, OpenCL, held, sweeps
 from benchmarks.opencl.naive import Naive
-from benchmarks.opencl.ours import OpenCL
 from benchmarks.opencl.stage import CALLS, Stage, stage
 from benchmarks.ours import NAME
 from benchmarks.problems.contraction import ContractionProblem

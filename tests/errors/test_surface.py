@@ -21,7 +21,7 @@ from shared_nests import matmul
 import poly
 from poly import f32
 from poly.autoschedule import derive
-from poly.blas import write_blas
+from poly.blas import routines, write_blas
 from poly.explanation import explained
 from poly.machine import Bandwidth, Measured, Peak
 from poly.model.rates import from_machine
@@ -226,6 +226,7 @@ def test_every_step_takes_any_value() -> None:
 def test_every_function_takes_any_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(explained, "measured", lambda machine: RATES)
+    monkeypatch.setattr(routines, "routines", cache(routines.routines))
     for module in (explained, derive):
         monkeypatch.setattr(module, "rates", lambda isa, threads: from_machine(RATES, isa, threads))
     assert not (found := faults(functions(tmp_path))), told(found)

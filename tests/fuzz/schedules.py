@@ -13,7 +13,7 @@ from typing import Any
 import islpy as isl
 
 import poly
-from microkernels.catalogue import shapes
+from microkernels.catalogue import group_tiles, tiles
 from microkernels.isa import ISA
 from microkernels.opencl_isa import is_gpu
 from poly.autoschedule.default import default_schedule
@@ -208,7 +208,7 @@ class Drawing:
         rng = self.rng
         dtypes = [a.dtype for a in self.nest.arguments if a.shape] or [poly.f32]
         try:
-            kernels = shapes(self.isa, rng.choice(dtypes))
+            kernels = (group_tiles if is_gpu(self.isa) else tiles)(self.isa, rng.choice(dtypes))
         except REFUSALS:
             return None
         if not kernels:

@@ -21,7 +21,7 @@ from codegen.c import functions, link_flags, source
 from codegen.expr import Load
 from codegen.guard import declarations
 from codegen.names import function_name
-from codegen.package.header.bounds import BOUNDS
+from codegen.package.header.macros import BOUNDS
 from codegen.program import Buffer, Program
 from codegen.signature import Signature
 from microkernels.dtypes import f32

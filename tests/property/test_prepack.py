@@ -13,7 +13,7 @@ import poly
 from poly import f32
 from poly.autoschedule.rules.microkernels import contracted
 from poly.machine.calibration import described
-from poly.machine.target import resolve
+from poly.machine.target import parse
 from poly.model.host import here
 from poly.timing import kernels
 
@@ -105,7 +105,8 @@ def test_results_are_the_same(nest: poly.Function, name: str, sizes: dict[str, i
     if nest in (product, dense):
         given[nest.arguments[-1].name][:] = np.nan
     threads = 2 if target == "c" else 1
-    made = contracted(fixed, here(resolve(target), threads))  # so few steps may be expected to be faster in plain loops
+    # so few steps may be expected to be faster in plain loops
+    made = contracted(fixed, here(parse(target).isa, threads))
     kernel = poly.compile(fixed, schedule=made, target=target, threads=threads)
     agree(kernel, name, kernel.prepack(name, given[name]), given)
 

@@ -20,7 +20,7 @@ from codegen.build import load
 from codegen.c import functions, link_flags, source
 from codegen.call import Caller, make_caller
 from codegen.guard import declarations
-from codegen.package.header.pthreads import PTHREADS
+from codegen.package.header.macros import PTHREADS
 from codegen.program import Program, Threading
 from codegen.signature import Signature
 from microkernels.isa import host

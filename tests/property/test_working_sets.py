@@ -16,7 +16,7 @@ from poly.ir.counting import count
 from poly.model import Caches
 from poly.schedules.schedule import Schedule, schedule
 from poly.working_sets import Instance, Placement, Reuse, WorkingSet, optimistic, pairs, pessimistic, working_sets
-from poly.working_sets.intervals import between
+from poly.working_sets.reuses import between
 
 
 def found(made: Schedule, sizes: dict[str, int]) -> dict[oracle.Key, tuple[oracle.Sizes, oracle.Sizes]]:

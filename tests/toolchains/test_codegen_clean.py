@@ -22,8 +22,7 @@ from codegen.expr import Binary, Cast, Const, Expr, FunctionCall, Index, Load, P
 from codegen.integer import Affine
 from codegen.loop_ir import LoopMark
 from codegen.macros import definitions
-from codegen.package.header.bounds import BOUNDS
-from codegen.package.header.pthreads import PTHREADS
+from codegen.package.header.macros import BOUNDS, PTHREADS
 from codegen.program import Buffer, Program
 from microkernels.dtypes import DTYPES
 from microkernels.isa import ISA, ISAS, host_machine

@@ -16,7 +16,7 @@ import pytest
 from cffi import FFI
 from classic_nests import arguments
 from header_nests import KINDS
-from headers import GCC, NUMBERS, header, library, need_isa
+from headers import GCC, NUMBERS, at_any_level, header, library, need_isa
 from hypothesis import HealthCheck, Phase, given, settings
 from random_nests import VALUE_OF_N, nests
 from shared_nests import matmul
@@ -120,7 +120,8 @@ def reference(nest: poly.Nest, given: list[Any]) -> None:
 
 @cache
 def kinds(folder: Path) -> Functions:
-    return Functions(*library(header(folder, *KINDS, name="kinds", threads="pthreads")), "kinds")
+    path = at_any_level(header(folder, *KINDS, name="kinds", threads="pthreads"))
+    return Functions(*library(path), "kinds")
 
 
 @cache

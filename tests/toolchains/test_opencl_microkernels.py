@@ -16,7 +16,7 @@ import pytest
 from headers import CLANG, need
 
 from codegen.opencl.dialect import TYPES
-from microkernels.catalogue import SHAPES, find, fits, gemm, gemv_source, pack_source, scatter_source, shapes
+from microkernels.catalogue import SHAPES, find, fits, gemm, gemv_source, pack_source, scatter_source, tiles
 from microkernels.ctext import Spaces, suffix
 from microkernels.dtypes import DType, f32, f64
 from microkernels.errors import TargetError
@@ -70,7 +70,7 @@ def test_the_ladder_sees_a_read_outside() -> None:
 
 def everything(isa: DeviceISA, dtype: DType) -> str:
     """All the text there is for a device's vectors and a type."""
-    kernel = shapes(isa, dtype)[0]
+    kernel = tiles(isa, dtype)[0]
     known = gemm(isa, dtype, 2, 3).source([1, 2], [3], ("local", "local", "global"))
     packs = pack_source(isa, dtype) + pack_source(isa, dtype, "local")
     return (
@@ -104,8 +104,8 @@ def test_the_text_is_plain_opencl_c(isa: DeviceISA, dtype: DType) -> None:
 
 @pytest.mark.parametrize(("isa", "dtype"), CASES)
 def test_every_listed_tile_is_found_by_its_name(isa: DeviceISA, dtype: DType) -> None:
-    assert len(shapes(isa, dtype)) == len(SHAPES[isa.name])
-    for kernel in shapes(isa, dtype):
+    assert len(tiles(isa, dtype)) == len(SHAPES[isa.name])
+    for kernel in tiles(isa, dtype):
         assert find(kernel.name, dtype) == kernel
         assert fits(isa, kernel.rows, kernel.vectors)
 

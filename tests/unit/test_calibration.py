@@ -17,9 +17,9 @@ from microkernels.catalogue import tiles
 from microkernels.dtypes import f32
 from microkernels.isa import AVX2, AVX512, ISAS, NEON, PORTABLE, host
 from poly.machine import background, calibration
-from poly.machine.calibration import described
+from poly.machine.calibration import cautious, described
 from poly.machine.description import Machine, machine
-from poly.machine.measured import Measured, TileCosts, TileSpeed, parsed
+from poly.machine.measured import COPIES, Measured, TileCosts, TileSpeed, parsed
 from poly.machine.operands import DEPTH, PITCHES, FarCalls, Operands, _in_turn, regions
 from poly.machine.tile_probes import TileProbes
 from poly.machine.tiles import MOST_ROUNDS, ROUNDS, _Rounds, measured_tiles
@@ -111,6 +111,21 @@ def test_the_nearest_described_cpu_serves_where_nothing_was_measured(monkeypatch
     assert [tiles.crowded == 99 for tiles in found if tiles] == [True, False]
 
 
+@pytest.mark.parametrize("isa", ["avx512", "avx2", NEON.name])
+def test_a_cpu_that_is_not_described_may_be_as_slow_as_any_other(isa: str) -> None:
+    """Lines and pages cost what is the most on any other CPU; copies and tiles are the most similar one's."""
+    for hidden in ("", *(cpu["cpu"] for cpu in calibration.cpus())):
+        known = [parsed(json.dumps(cpu)) for cpu in calibration.cpus() if cpu["cpu"] != hidden]
+        others = [cpu.tiles for cpu in known if cpu and cpu.tiles]
+        found, near = cautious(isa, SIZES, hidden), described(isa, SIZES, hidden).tiles
+        assert near is not None and near in [replace(one, speeds=near.speeds) for one in others]
+        assert (found.speeds, found.places) == (near.speeds, near.places)
+        for one, same in zip(found.lines, near.lines, strict=True):
+            costs = [other.line(one.operand, one.level, one.rows) for other in others]
+            assert one.cost == (same.cost if one.operand in COPIES else max(costs))
+        assert found.walked == max(one.walked for one in others)
+
+
 @pytest.mark.parametrize("isa", [NEON.name, PORTABLE.name])
 def test_another_instruction_set_borrows_all_but_the_tiles_speeds(isa: str) -> None:
     assert costs_of(isa).speeds == ()
@@ -167,8 +182,8 @@ def test_a_calibration_starts_once_a_process_and_apart_from_it(started: list[Any
 
 
 def test_none_starts_where_the_machine_is_calibrated(started: list[Any]) -> None:
-    put(calibration._key(replace(machine(), isa=NEON)), json.dumps(asdict(described("avx2", SIZES))))
-    background.calibrate_soon(NEON)
+    put(calibration._key(replace(machine(), isa=host())), json.dumps(asdict(described("avx2", SIZES))))
+    background.calibrate_soon(host())
     assert started == []
 
 

@@ -20,8 +20,7 @@ from poly.pictures.levels import levels
 from poly.pictures.roofline import roofline
 from poly.pictures.trail import trail, trail_points
 from poly.records import StoredTrial
-from poly.report.highlight import PYTHON, C, highlighted
-from poly.report.page import counter_rows, source_parts
+from poly.report.page import PYTHON, C, counter_rows, highlighted, source_parts
 
 RATES = {"L1": 400e9, "L2": 200e9, "L3": 100e9, "memory": 20e9}
 LEVELS = tuple(

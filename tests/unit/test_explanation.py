@@ -16,7 +16,7 @@ from poly.commands import poly as command
 from poly.errors import ScheduleError, SpecError
 from poly.explanation import Measurement, compare, explain, explained
 from poly.explanation.comparison import against
-from poly.explanation.evidence import measurement
+from poly.explanation.explained import measurement
 from poly.explanation.facts import comparison_facts, facts
 from poly.explanation.text import bytes_text, size_text
 from poly.explanation.values import ARITHMETIC, Level

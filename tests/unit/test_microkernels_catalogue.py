@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from microkernels.catalogue import SHAPES, find, fits, gemm, gemv_source, pack_source, shapes
+from microkernels.catalogue import SHAPES, find, fits, gemm, gemv_source, pack_source, tiles
 from microkernels.dtypes import DType, f32, f64
 from microkernels.errors import TargetError
 from microkernels.isa import AVX2, AVX512, ISA, ISAS, NEON, PORTABLE, host, parse_target
@@ -27,7 +27,7 @@ def test_a_name_tells_the_tile() -> None:
 
 @pytest.mark.parametrize(("isa", "dtype"), BOTH)
 def test_every_listed_tile_is_found_by_its_name(isa: ISA, dtype: DType) -> None:
-    listed = shapes(isa, dtype)
+    listed = tiles(isa, dtype)
     assert len(listed) == len(SHAPES[isa.name])
     for kernel in listed:
         assert find(kernel.name, dtype) == kernel
@@ -88,7 +88,7 @@ def test_sizes_beyond_the_tile_are_an_error() -> None:
 
 @pytest.mark.parametrize(("isa", "dtype"), BOTH)
 def test_the_text_is_plain_c(isa: ISA, dtype: DType) -> None:
-    text = shapes(isa, dtype)[0].source() + pack_source(isa, dtype) + gemv_source(isa, dtype)
+    text = tiles(isa, dtype)[0].source() + pack_source(isa, dtype) + gemv_source(isa, dtype)
     assert not re.search(r"\bT\b|_T\b|_px\b|\bINLINE\b|\bUNROLL\b|\bMASK\b", re.sub(r"/\*.*?\*/", "", text, flags=re.S))
     assert set(re.findall(r"#include (.*)", text)) <= {"<immintrin.h>", "<arm_neon.h>", "<stdint.h>"}
 
@@ -98,7 +98,7 @@ def test_all_texts_can_stand_in_one_file(tmp_path: Path) -> None:
     parts = []
     for isa in (PORTABLE, ISAS[host().name]):
         for dtype in (f32, f64):
-            parts += [shapes(isa, dtype)[0].source([1], [1]), pack_source(isa, dtype), gemv_source(isa, dtype)]
+            parts += [tiles(isa, dtype)[0].source([1], [1]), pack_source(isa, dtype), gemv_source(isa, dtype)]
     source = tmp_path / "all.c"
     source.write_text("".join(parts * 2))
     subprocess.run(

@@ -186,46 +186,53 @@ GOLDEN = {
     ),
     ("ik,kj->ij", (2048, 2048, 2048), f32): (
         ".split(i=6).split(j=64).split(k=1024).order('k_tile j_tile i_tile i j k')"
-        ".pack('B', at='j_tile', statement='S0').microkernel('gemm_avx512_6x64', statement='S0')"
+        ".pack('B', at='j_tile', statement='S0').pack('A', at='k_tile', statement='S0')"
+        ".microkernel('gemm_avx512_6x64', statement='S0')"
     ),
     ("ik,kj->ij", (2048, 2048, 2048), f64): (
         ".split(i=6).split(j=32).split(k=344).order('k_tile j_tile i_tile i j k')"
-        ".pack('B', at='j_tile', statement='S0').microkernel('gemm_avx512_6x32', statement='S0')"
+        ".pack('B', at='j_tile', statement='S0').pack('A', at='k_tile', statement='S0')"
+        ".microkernel('gemm_avx512_6x32', statement='S0')"
     ),
     ("ik,jk->ij", (512, 512, 512), f32): (
         ".split(i=6).split(j=192).split(j=64).order('j_tile i_tile j_tile2 i j k')"
         ".pack('B', at='j_tile', statement='S0').microkernel('gemm_avx512_6x64', statement='S0')"
     ),
     ("ki,kj->ij", (512, 512, 512), f32): (
-        ".split(i=192).split(i=8).split(j=48).order('i_tile i_tile2 j_tile i j k')"
-        ".pack('A', at='i_tile', statement='S0').microkernel('gemm_avx512_8x48', statement='S0')"
+        ".split(i=6).split(j=384).split(j=64).split(k=256).order('j_tile k_tile i_tile j_tile2 i j k')"
+        ".pack('B', at='k_tile', statement='S0').pack('A', at='k_tile', statement='S0')"
+        ".microkernel('gemm_avx512_6x64', statement='S0')"
     ),
     ("ik,kj->ij", (49, 512, 2048), f32): (
-        ".split(i=5).split(j=64).split(k=344).order('k_tile i_tile j_tile i j k')"
+        ".split(i=5).split(j=64).split(k=1024).order('k_tile j_tile i_tile i j k')"
+        ".pack('B', at='j_tile', statement='S0').pack('A', at='k_tile', statement='S0')"
         ".microkernel('gemm_avx512_5x64', statement='S0')"
     ),
     ("ik,kj->ij", (3136, 64, 64), f32): (
         ".split(i=6).split(j=48).order('i_tile j_tile i j k').microkernel('gemm_avx512_6x48', statement='S0')"
     ),
     ("ik,kj->ij", (512, 512, 64), f32): (
-        ".split(i=6).split(j=48).order('i_tile j_tile i j k').microkernel('gemm_avx512_6x48', statement='S0')"
+        ".split(i=6).split(j=48).order('i_tile j_tile i j k').pack('B', statement='S0')"
+        ".microkernel('gemm_avx512_6x48', statement='S0')"
     ),
     ("ik,kj->ij", (2048, 2048, 32), f32): (
         ".split(i=6).split(j=48).order('i_tile j_tile i j k').pack('B', statement='S0')"
         ".microkernel('gemm_avx512_6x48', statement='S0')"
     ),
     ("ik,kj->ij", (7, 333, 1001), f32): (
-        ".split(i=7).split(j=48).order('j_tile i_tile i j k').microkernel('gemm_avx512_7x48', statement='S0')"
+        ".split(i=7).split(j=32).split(k=336).order('k_tile j_tile i_tile i j k')"
+        ".pack('B', at='k_tile', statement='S0').microkernel('gemm_avx512_7x32', statement='S0')"
     ),
     ("bik,bkj->bij", (10000, 16, 16, 16), f32): (
-        ".split(i=8).split(j=16).order('b j_tile i_tile i j k').microkernel('gemm_avx512_8x16', statement='S0')"
+        ".split(i=8).split(j=16).order('b j_tile i_tile i j k').pack('B', at='b', statement='S0')"
+        ".pack('A', at='b', statement='S0').microkernel('gemm_avx512_8x16', statement='S0')"
     ),
     ("ik,k->i", (4096, 4096), f32): (".order('i k').microkernel('gemvt_avx512', statement='S0')"),
     ("k,kj->j", (4096, 4096), f32): (".order('j k').microkernel('gemvn_avx512', statement='S0')"),
     ("dbea,ec->abcd", (40, 44, 48, 52, 46), f32): (
-        ".order('a c e b d').flatten('b', 'd').split(c=6).split(b_d=384).split(b_d=48).split(a=16)"
-        ".order('b_d_tile a_tile b_d_tile2 a c_tile c b_d e').pack('A', at='b_d_tile2', statement='S0')"
-        ".pack('B', at='b_d_tile', statement='S0').microkernel('gemm_avx512_6x48', statement='S0')"
+        ".order('a c e b d').flatten('b', 'd').split(c=6).split(b_d=64).split(a=16)"
+        ".order('a_tile b_d_tile a c_tile c b_d e').pack('A', at='b_d_tile', statement='S0')"
+        ".pack('B', statement='S0').microkernel('gemm_avx512_6x64', statement='S0')"
     ),
     ("abk,kcd->acbd", (30, 30, 30, 30, 200), f64): (
         ".order('k a b c d').flatten('a', 'b').flatten('c', 'd').split(a_b=6).split(c_d=192).split(c_d=24)"
@@ -233,7 +240,8 @@ GOLDEN = {
         ".microkernel('gemm_avx512_6x24', statement='S0')"
     ),
 }
-"""The model's decisions for sizes in the order of the indices in the alphabet; one thread, AVX-512 and CACHES."""
+"""The model's decisions for sizes in the order of the indices in the alphabet: one thread, AVX-512, CACHES, rates of
+a CPU that is not described."""
 
 
 @pytest.mark.parametrize("key", GOLDEN, ids=str)

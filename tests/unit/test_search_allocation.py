@@ -8,11 +8,11 @@ from random import Random
 import pytest
 from search_spaces import Landscape, as_predicted, bowl, space, structure, two_bowls
 
-from poly.search.allocation import Allocation, Standing, in_turn, most_gain
+from poly.search.allocation import Standing, most_gain
 from poly.search.run import Running
 from poly.search.stopping import Budget, Purse, reserve
 
-USUAL = Standing(seconds=1.0, gain=0.1, cost=0.5, trials=4, batches=1)
+USUAL = Standing(seconds=1.0, gain=0.1, cost=0.5, trials=4)
 
 
 @pytest.mark.parametrize(
@@ -33,36 +33,29 @@ def test_the_next_batch_goes_where_most_is_saved_per_second(better: Standing, wo
     assert most_gain([worse, better]) == 1
 
 
-def test_in_turn_each_has_as_many_batches() -> None:
-    assert in_turn([replace(USUAL, batches=n) for n in (2, 1, 1)]) == 1
-
-
-def driven(lands: list[Landscape], budget: Budget, allocation: Allocation = most_gain) -> list[Running]:
+def driven(lands: list[Landscape], budget: Budget) -> list[Running]:
     """Searches that spend one budget, to their ends."""
     purse = Purse(budget, lambda: 0.0, len(lands))
     searches = [Running(land.space, "droplet", land, purse, random=Random(0)) for land in lands]
     open_ = list(range(len(searches)))
-    batches = [0] * len(searches)
     while open_:
-        standings = [standing(searches[at], lands[at], batches[at]) for at in open_]
-        at = open_[allocation(standings)]
-        batches[at] += 1
+        standings = [standing(searches[at], lands[at]) for at in open_]
+        at = open_[most_gain(standings)]
         if not searches[at].step():
             open_.remove(at)
     return searches
 
 
-def standing(search: Running, land: Landscape, batches: int) -> Standing:
+def standing(search: Running, land: Landscape) -> Standing:
     journal = search.journal
     best = land.space.choice if journal.incumbent is None else journal.incumbent
-    return Standing(land.seconds(best), search.gain.guess(journal), 1.0, len(journal.trials), batches)
+    return Standing(land.seconds(best), search.gain.guess(journal), 1.0, len(journal.trials))
 
 
 @pytest.mark.parametrize("trials", [2, 3, 19, 20, 45, 60])
-@pytest.mark.parametrize("allocation", [most_gain, in_turn])
-def test_searches_spend_one_budget_of_trials_to_the_last(trials: int, allocation: Allocation) -> None:
+def test_searches_spend_one_budget_of_trials_to_the_last(trials: int) -> None:
     lands = [as_predicted(two_bowls(), seed=seed) for seed in (1, 2)]
-    searches = driven(lands, Budget(trials=trials, gain=None), allocation)
+    searches = driven(lands, Budget(trials=trials, gain=None))
     measured = [len(search.journal.measured) for search in searches]
     assert [len(land.measured) for land in lands] == measured and min(measured) >= 1
     kept = 2 * reserve(trials, 2)

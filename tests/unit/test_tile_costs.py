@@ -16,9 +16,9 @@ from poly.autoschedule.rules.contraction import Tilings
 from poly.autoschedule.rules.microkernels import heaviest_box
 from poly.ir.nest import Nest
 from poly.machine.calibration import described
-from poly.machine.measured import LineCost, PlaceCost, ThreadStarts, TileCosts
+from poly.machine.measured import LineCost, PlaceCost, ThreadStarts, TileCosts, between
 from poly.model import Caches, Choice
-from poly.model.core import Target, between
+from poly.model.core import Target
 from poly.model.rates import LONGEST, from_machine
 from poly.model.tiles import Pitches, TileCalls, line_classes
 from poly.model.traffic import crowding

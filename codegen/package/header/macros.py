@@ -1,4 +1,4 @@
-"""The few macros of the file, for what gcc and clang, or C and C++, spell differently, and for optional pragmas."""
+"""The few macros of the file, for what gcc and clang, or C and C++, spell differently; and what its threads need."""
 
 from __future__ import annotations
 
@@ -50,6 +50,69 @@ PATTERNS = (
     (rf"\bPOLY_(?={'|'.join(name.removeprefix('POLY_') for names in SPELLINGS for name in names)}\b)", "PFX_"),
     (r"(\(int64_t\))?\bomp_get_thread_num\(\)", "pfx_thread()"),
 )
+
+BOUNDS = """#if defined(PFX_DEBUG)
+#include <stdio.h>
+#include <stdlib.h>
+static inline void pfx_inside(int64_t index, int64_t extent, const char *where, const char *texts, int line)
+{
+    if (index >= 0 && index < extent) return;
+    fprintf(stderr, "%s:%d: %s: PFX_IN(%s) fails: %lld is not from 0 to below %lld\\n", __FILE__, line, where, texts,
+                    (long long)index, (long long)extent);
+    abort();
+}
+#define PFX_IN(index, extent) \\
+    pfx_inside(index, extent, __func__, #index ", " #extent, __LINE__)
+#else
+#define PFX_IN(index, extent) ((void)sizeof((index) < (extent)))
+#endif"""
+"""C text; it needs `int64_t`. If the macro is off, its arguments are not evaluated, but count as used."""
+
+PTHREADS = """#include <pthread.h>
+
+/* Runs the iterations from number `first` to before number `past` of a loop; `call` has the loop's arguments. */
+typedef void (*pfx_chunk)(void *call, int64_t thread, int64_t first, int64_t past);
+
+typedef struct {
+    pfx_chunk run;
+    void *call;
+    int64_t thread, first, past;
+} pfx_share;
+
+static void *pfx_start(void *share)
+{
+    const pfx_share *const own = (const pfx_share *)share;
+    own->run(own->call, own->thread, own->first, own->past);
+    return NULL;
+}
+
+/* Share the iterations of a loop out to threads, as evenly as they come. The caller is thread 0, and does the work of a
+   thread that cannot be made. */
+static void pfx_parallel(int64_t threads, int64_t iterations, pfx_chunk run, void *call)
+{
+    pthread_t others[PFX_MAX_THREADS];
+    pfx_share shares[PFX_MAX_THREADS];
+    int made[PFX_MAX_THREADS];
+    const int64_t most = iterations < PFX_MAX_THREADS ? iterations : PFX_MAX_THREADS;
+    const int64_t team = threads < most ? threads : most;
+    if (iterations < 1) return;
+    if (team < 2) {
+        run(call, 0, 0, iterations);
+        return;
+    }
+    for (int64_t t = 0, first = 0; t < team; t++) {
+        const int64_t past = first + iterations / team + (t < iterations % team);
+        const pfx_share share = {run, call, t, first, past};
+        shares[t] = share;
+        made[t] = t > 0 && pthread_create(&others[t], NULL, pfx_start, &shares[t]) == 0;
+        first = past;
+    }
+    for (int64_t t = 0; t < team; t++)
+        if (!made[t]) pfx_start(&shares[t]);
+    for (int64_t t = 1; t < team; t++)
+        if (made[t]) pthread_join(others[t], NULL);
+}"""
+"""The C text of `pfx_parallel`, which needs NULL, int64_t and PFX_MAX_THREADS. It allocates and keeps nothing."""
 
 
 def definitions(code: str) -> str:

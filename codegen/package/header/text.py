@@ -6,14 +6,12 @@ import re
 
 from codegen.c import used_helpers
 from codegen.package.comments import filled_comments
-from codegen.package.header.bounds import BOUNDS
 from codegen.package.header.checks import LIMITS
 from codegen.package.header.contract import contract
 from codegen.package.header.dispatch import dispatch
 from codegen.package.header.entry import functions, prototypes
 from codegen.package.header.isas import PUBLIC, choice, enumeration
-from codegen.package.header.macros import OPENMP, definitions
-from codegen.package.header.pthreads import PTHREADS
+from codegen.package.header.macros import BOUNDS, OPENMP, PTHREADS, definitions
 from codegen.package.header.sections import features, intrinsics, sections
 from codegen.package.header.selftest import selftest
 from codegen.package.header.status import status_text, status_type
@@ -36,7 +34,6 @@ QUIET = """#if defined(__clang__) /* it warns of loops where vectors would not p
 LOUD = """#if defined(__clang__)
 #pragma clang diagnostic pop
 #endif"""
-
 
 END = "#endif /* PFX_H */"
 """Below the contract and the declarations."""

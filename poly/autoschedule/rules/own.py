@@ -46,11 +46,6 @@ def register(rule: Rule) -> Rule:
     return rule
 
 
-def forget(name: str) -> None:
-    """Remove a rule that was registered."""
-    _OWN.pop(name, None)
-
-
 def is_rule(value: object) -> bool:
     """Whether a value has the parts of a rule."""
     return isinstance(getattr(value, "name", None), str) and callable(getattr(value, "forms", None))

@@ -112,7 +112,7 @@ class Family:
 class Space(Displayed):
     """All schedules of a nest that a search may choose from.
 
-    `nest` includes the fixed sizes; `sizes` gives the values at which the open ones are measured and predicted.
+    `nest` includes the fixed sizes; `sizes` gives the values at which the open ones are measured.
     `choice` is the point that `poly.compile` uses without measurements: the model's best. A search tries the `steady`
     points early, since they are fast wherever the model errs. `device` is the OpenCL device that runs the schedules;
     None for C. `again` derives the space where it is unpickled: its structures are functions.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,8 +16,9 @@ from codegen.files import write_file
 from microkernels.errors import plain
 from poly.errors import SpecError
 from poly.frontends.c.renaming import with_free_names
-from poly.frontends.c.system_types import UNKNOWN, declared_types
 
+UNKNOWN = "struct type_unknown_to_poly"
+"""What a type is that no loop can use."""
 SPELLINGS = {
     "__attribute__(x)": "", "__extension__": "", "__restrict": "restrict", "__restrict__": "restrict",
     "__inline": "inline", "__inline__": "inline", "__const": "const", "__volatile__": "volatile",
@@ -50,6 +51,14 @@ POLY = "__POLY__"
 """The macro that is defined while poly reads a text."""
 SYSTEM = "3"
 """The flag of a line marker for text from system headers."""
+
+BASIC = frozenset(
+    {"char", "short", "int", "long", "float", "double", "signed", "unsigned", "_Bool", "const", "volatile"}
+)
+BLOCK = re.compile(r"\{[^{}]*\}")
+TYPEDEF = re.compile(r"\btypedef\b([^;]*);")
+DECLARED = re.compile(r"(?:\(\s*\*\s*(\w+)\s*\)\s*\(.*\)|\b(\w+)\s*(?:\[[^\]]*\]\s*)*)$", re.DOTALL)
+COMPILERS_OWN = ("__float128", "_Float16", "_Float32", "_Float64", "_Float128")
 
 
 @dataclass(frozen=True)
@@ -93,7 +102,7 @@ def preprocessed(text: str, file: str, folders: Sequence[Path], define: Mapping[
         kept[name][number] = f"{before} {line}" if before.strip() and line.strip() else before + line
     whole = "\n".join(f'# {number} "{name}"\n{line}' for name, number, line in lines)
     words = frozenset(WORD.findall(whole))
-    types = PRELUDE + declared_types(system, words, KNOWN)
+    types = PRELUDE + _declared_types(system, words, KNOWN)
     try:
         tree = c_parser.CParser().parse(f"{types}\n{_without_assembler(whole)}\n", file)
     except c_parser.ParseError as error:
@@ -167,3 +176,24 @@ def _own_lines(text: str) -> tuple[list[tuple[str, int, str]], str]:
             system.append(line)
         number += 1
     return found, "\n".join(system)
+
+
+def _declared_types(system: str, wanted: Collection[str], known: Collection[str]) -> str:
+    """Declarations of the `wanted` types that preprocessed system headers have and that are not `known`.
+
+    A type that is a number keeps its declaration; any other is a structure about which nothing is known.
+    """
+    while BLOCK.search(system):
+        system = BLOCK.sub(" ", system)
+    numbers: dict[str, str] = {}
+    found: dict[str, str] = {name: f"typedef {UNKNOWN} {name};" for name in COMPILERS_OWN}
+    for body in TYPEDEF.findall(system):
+        declared = DECLARED.search(body.strip())
+        if declared is None:
+            continue
+        name, words = declared[1] or declared[2], body.split()
+        is_number = words[-1:] == [name] and all(word in BASIC or word in numbers for word in words[:-1])
+        if is_number:
+            numbers[name] = " ".join(numbers.get(word, word) for word in words[:-1])
+        found[name] = f"typedef {numbers[name]} {name};" if is_number else f"typedef {UNKNOWN} {name};"
+    return "".join(text for name, text in found.items() if name in wanted and name not in known)

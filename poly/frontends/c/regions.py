@@ -11,7 +11,6 @@ from poly.frontends.c.place import refusal
 from poly.frontends.source import Source
 
 Nodes = tuple[c_ast.Node, ...]
-LOOPS = (c_ast.For, c_ast.While, c_ast.DoWhile)
 
 
 @dataclass(frozen=True)

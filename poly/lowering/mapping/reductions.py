@@ -78,7 +78,7 @@ def obstacle(runners: Runners, reduction: Reduction) -> str | None:
         for access in (*accesses, *(() if own else (statement.target,))):
             if access.array != reduction.array:
                 continue
-            touched = _runs(runners, region, name).reverse().apply_range(statement.relation(access))
+            touched = _runs(runners, name).reverse().apply_range(statement.relation(access))
             if not touched.intersect(reduction.elements).is_empty():
                 return f"{name} needs the element of {reduction.array} inside loop {loop}"
     return None
@@ -111,7 +111,7 @@ def _joined(first: Reduction, second: Reduction) -> Reduction:
 
 def _elements(runners: Runners, region: Region, statement: Statement) -> isl.Map:
     """`{ [loops around the region] -> A[…] }`: the elements that a statement updates in each run of the region."""
-    runs = _runs(runners, region, statement.name)
+    runs = _runs(runners, statement.name)
     return runs.reverse().apply_range(statement.relation(statement.target)).coalesce()
 
 
@@ -119,11 +119,11 @@ def _same_element(runners: Runners, region: Region, source: str, sink: str) -> i
     """The pairs of updates of one element within one run of the region."""
     first, second = runners.nest.statement(source), runners.nest.statement(sink)
     same = first.relation(first.target).apply_range(second.relation(second.target).reverse())
-    runs = _runs(runners, region, source).apply_range(_runs(runners, region, sink).reverse())
+    runs = _runs(runners, source).apply_range(_runs(runners, sink).reverse())
     return same.intersect(runs).intersect_params(runners.nest.context)
 
 
-def _runs(runners: Runners, region: Region, statement: str) -> isl.Map:
+def _runs(runners: Runners, statement: str) -> isl.Map:
     """`{ S[…] -> run[loops around the region] }`."""
     functions = (band.function(statement) for band in _around(runners.paths[statement]))
     return loop_values(runners.nest.statement(statement).domain, functions).set_tuple_name(isl.dim_type.out, "run")

@@ -15,28 +15,30 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import pairwise
 
 from microkernels.opencl_isa import DeviceISA
 from poly.analysis.legality import is_parallel
+from poly.autoschedule.rules.attempt import attempt
+from poly.autoschedule.rules.distances import STEEPEST
 from poly.autoschedule.rules.form import Traits, legal, with_known_sizes
 from poly.autoschedule.rules.fusion import fused
-from poly.autoschedule.rules.gpu.columns import columns_first
 from poly.autoschedule.rules.gpu.copies import slabs, tiles
 from poly.autoschedule.rules.gpu.fit import fits, fits_local
 from poly.autoschedule.rules.gpu.items import USUAL, GroupShape
-from poly.autoschedule.rules.gpu.parallel import parallel_first
+from poly.autoschedule.rules.gpu.parallel import chain_names, parallel_first
 from poly.autoschedule.rules.gpu.points import by_points, contiguous_loop, is_strided
 from poly.autoschedule.rules.gpu.rows import by_rows, in_one_group, shared_loops
 from poly.autoschedule.rules.gpu.transposed import by_lines
-from poly.autoschedule.rules.gpu.waves import in_waves
-from poly.autoschedule.rules.shapes import instances
+from poly.autoschedule.rules.shapes import instances, parts
 from poly.autoschedule.spaces.space import Knob, Structure, Value, Values
 from poly.ir.edits import find_loop
 from poly.ir.nest import Nest
-from poly.ir.tree import Band, Micro, Node, Sequence, bands, walk
+from poly.ir.tree import Band, Micro, Node, Sequence, bands, statements, walk
 from poly.model.cost import Cost
 from poly.model.gpu_loops import gpu_loop_cost
 from poly.schedules.schedule import Schedule, schedule
+from poly.schedules.steps import Fuse, Interchange, Items, Skew, Step
 
 WORTH = 16_384
 """Statement instances for which a launch pays off: the work of one work-group while a kernel starts."""
@@ -77,13 +79,13 @@ def _mapped_at(schedule: Schedule, node: Node, isa: DeviceISA, shape: GroupShape
     made = _kernel(schedule, node, isa, shape)
     if made is None and _is_wide(schedule, node.body):
         return _mapped_at(schedule, node.body, isa, shape)
-    made = made or in_one_group(schedule, node, shape) or in_waves(schedule, node, shape)
+    made = made or in_one_group(schedule, node, shape) or _in_waves(schedule, node, shape)
     return made if made is not None and fits(made, isa) else schedule
 
 
 def _kernel(schedule: Schedule, band: Band, isa: DeviceISA, shape: GroupShape) -> Schedule | None:
     """The schedule with a loop and those inside it as one kernel; None if none of them can be work-groups."""
-    first = parallel_first(schedule, band) or columns_first(schedule, band)
+    first = parallel_first(schedule, band) or _columns_first(schedule, band)
     if first is None:
         return None
     made, parallel = first
@@ -95,6 +97,32 @@ def _kernel(schedule: Schedule, band: Band, isa: DeviceISA, shape: GroupShape) -
     return by_lines(made, parallel, isa, shape) or by_points(made, parallel, isa, shape)
 
 
+def _columns_first(schedule: Schedule, band: Band) -> tuple[Schedule, tuple[str, ...]] | None:
+    """The schedule with one parallel loop around `band`, fused from one in each part of its body, and its name.
+
+    for i:                                  for k:  (parallel)
+      for j < i: for k:                       for i:
+        X[i, k] -= L[i, j]*X[j, k]    ->        for j < i:
+      for k:                                      X[i, k] -= L[i, j]*X[j, k]
+        X[i, k] /= L[i, i]                      X[i, k] /= L[i, i]
+
+    None if a part has no such loop, or the loops cannot be fused or moved outside.
+    """
+    first: list[str] = []
+    for part in parts(band.body):
+        found = parallel_first(schedule, part) if isinstance(part, Band) else None
+        if found is None:
+            return None
+        schedule, names = found
+        first.append(names[0])
+    leaders = [statements(find_loop(schedule.tree, name))[0] for name in first]
+    fusions = [Fuse(one, other, at=first[0]) for one, other in pairwise(leaders)]
+    made = attempt(schedule, [*fusions, Interchange(band.name, first[0])])
+    if made is None or not is_parallel(made.nest, made.tree, first[0]):
+        return None
+    return made, (first[0],)
+
+
 def _is_mapped(band: Band) -> bool:
     return any(isinstance(n, Micro) or (isinstance(n, Band) and (n.parallel or n.items > 0)) for n in walk(band))
 
@@ -103,6 +131,27 @@ def _is_wide(schedule: Schedule, node: Node) -> bool:
     """Whether a parallel loop below contains enough work for a launch."""
     found = (band for band in bands(node) if instances(schedule.nest, band, GUESS) >= WORTH)
     return any(is_parallel(schedule.nest, schedule.tree, band.name) for band in found)
+
+
+def _in_waves(schedule: Schedule, band: Band, shape: GroupShape) -> Schedule | None:
+    """The schedule with the two innermost loops of a chain skewed as little as needed and interchanged, in one group.
+
+    for i: for j:                                    for j:                     j counts 2*i + j
+      A[i, j] = f(A[i, j-1], A[i-1, j+1])    ->        for i:  # 256 items
+                                                         A[i, j - 2*i] = …
+
+    None if no skew makes the iterations of a wave independent.
+    """
+    chain = chain_names(band)
+    if len(chain) < 2:
+        return None
+    outer, inner = chain[-2:]
+    for factor in range(STEEPEST + 1):
+        skewed: list[Step] = [Skew(inner, outer, factor)] if factor else []
+        made = attempt(schedule, [*skewed, Interchange(outer, inner), Items(((outer, shape.rows // 2),))])
+        if made is not None:
+            return made
+    return None
 
 
 def gpu_loop_structures(nest: Nest, isa: DeviceISA, sizes: Mapping[str, int]) -> Iterator[tuple[Structure, Values]]:
