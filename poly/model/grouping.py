@@ -16,10 +16,10 @@ from poly.model import ASSUMED_STRIDE
 from poly.model.parts import Side
 
 WASTE = 0.03
-"""The share by which whole vectors may exceed the contiguous columns before further columns are flattened to fill them."""
+"""The share by which whole vectors may exceed the contiguous columns before others are flattened to fill them."""
 
 SCATTERED = 3
-"""What a vector of results in several runs costs, in multiply-adds: it is stored, loaded, and stored again by its runs."""
+"""What a vector of results in several runs costs, in multiply-adds: it is stored, loaded, and stored by its runs."""
 
 
 @dataclass(frozen=True)

@@ -122,7 +122,7 @@ class Outline:
 
     work: ContractionView
     by_lines: bool
-    """Whether the output continues along the rows after a short run of columns, and no loop of other columns is inside."""
+    """Whether the output continues along the rows after a short run of columns, and other columns have no loop."""
 
 
 def outlined(r: Roles, dtype: DType, target: Target) -> Outline | None:
