@@ -36,9 +36,9 @@ UNOPTIMISED = ("property", "bench", "errors")
 """The folders whose OpenCL kernels are not optimised."""
 
 OPTIMISED, QUICKLY_BUILT = build.FLAGS, ("-Og", "-fipa-cp", *build.FLAGS[1:])
-"""The compiler's flags that users have, and those of `tests/errors` and nine in ten tests in `tests/property` and
-`tests/unit`: these kernels are built in half of the time, as are seven in ten of the fuzzer's. Without constants in
-functions (`-fipa-cp`), a microkernel's edges are twice as large."""
+"""The compiler's flags that users have, and those of `tests/bench`, `tests/errors` and nine in ten tests in
+`tests/property` and `tests/unit`: these kernels are built in half of the time, as are seven in ten of the fuzzer's.
+Without constants in functions (`-fipa-cp`), a microkernel's edges are twice as large."""
 
 NUMBERS = count()
 """Tells the tests of this process apart."""
@@ -124,10 +124,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
     Where PoCL compiles hundreds of kernels only for their results, it does not optimise them, which saves a third of
     the time. Tests of other folders, and the fuzzer, compile them as a user does. What gcc compiles for the property
-    and unit tests is optimised for one test in ten, always the same ones, and for mistakes not at all.
+    and unit tests is optimised for one test in ten, always the same ones, and for mistakes and benchmarks not at all.
     """
     folder = item.path.parent.name
-    quick = folder == "errors" or (folder in ("property", "unit") and crc32(item.nodeid.encode()) % 10 >= 1)
+    quick = folder in ("bench", "errors") or (folder in ("property", "unit") and crc32(item.nodeid.encode()) % 10 >= 1)
     build.FLAGS = QUICKLY_BUILT if quick else OPTIMISED
     name = f"records-{os.getpid()}-{next(NUMBERS)}.sqlite"
     os.environ["POLY_RECORDS"] = os.path.join(os.environ["POLY_CACHE_DIR"], name)

@@ -201,10 +201,7 @@ def _ahead(tile: KernelTile, kernel: OuterProduct) -> list[Node]:
         return []
     if depth > SHORT or prod(extents) * kernel.dtype.size < FAR:
         return []
-    row = tile.node.rows
-    down = row is not None and _follows(tile.statement, loops[-1][1], row)
-    moves = tile.output.stride(row.name) * kernel.rows if row and down else Linear.of(kernel.columns)
-    ahead = Pointer(Cell("row_c", Linear.name("row")), moves + Linear.name("at"))
+    ahead = Pointer(Cell("row_c", Linear.name("row")), _next_tile(tile, kernel) + Linear.name("at"))
     columns = For.counted(
         "at",
         Linear.of(kernel.columns),
@@ -212,6 +209,16 @@ def _ahead(tile: KernelTile, kernel: OuterProduct) -> list[Node]:
         step=64 // kernel.dtype.size,
     )
     return [For.counted("row", Linear.name("tile_rows"), columns)]
+
+
+def _next_tile(tile: KernelTile, kernel: OuterProduct) -> Int:
+    """How far the next tile's results are, in elements, as long as the loop around the tile goes on."""
+    row, columns, (innermost, function) = tile.node.rows, tile.node.columns, tile.instances.loops[-1]
+    if row is not None and _follows(tile.statement, function, row):
+        return tile.output.stride(row.name) * kernel.rows
+    if columns is not None and _follows(tile.statement, function, columns):
+        return Linear.of(kernel.columns)
+    return tile.output.stride(innermost)
 
 
 def _follows(statement: Statement, function: isl.PwAff, band: Band) -> bool:
