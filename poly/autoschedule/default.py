@@ -23,7 +23,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from microkernels.opencl_isa import DeviceISA, is_gpu
-from poly.autoschedule.rules.attempt import has_loops
+from poly.autoschedule.rules.attempt import has_loops, lowers
 from poly.autoschedule.rules.blocked_sums import blocked_sums
 from poly.autoschedule.rules.blocks import lines
 from poly.autoschedule.rules.factorisations import usual_factorisation
@@ -56,7 +56,6 @@ from poly.model.core import Target
 from poly.model.price import price
 from poly.model.work import LOAD
 from poly.schedules.schedule import Schedule, schedule
-from poly.schedules.steps import Skew
 
 AFFORDABLE = 12_000_000
 """The number of isl operations allowed for choosing a schedule: a few seconds."""
@@ -68,18 +67,22 @@ RESERVE = 50
 def default_schedule(nest: Nest, target: Target) -> Schedule:
     """The schedule that poly.compile uses if none is given; nothing is measured.
 
-    If finding one would take isl too long, it is the loops as written, with a CostWarning.
+    If finding one, or its loops, would take isl too long, it is the loops as written, with a CostWarning.
     """
     return default_form(nest, target).tried
 
 
 def default_form(nest: Nest, target: Target) -> Form:
-    """The form whose usual point is the default schedule."""
-    with suppress(TooCostly), limited(AFFORDABLE):
-        made = _chosen(nest, target)
-        is_skewed = any(isinstance(step, Skew) for step in made.tried.steps)
-        if not (nest.sizes and is_skewed) or has_loops(made.tried, target.isa):
-            return made
+    """The form whose usual point is the default schedule: the first whose loops are found.
+
+    It is what the model likes best, or by the rules for plain loops, or the loops as written.
+    """
+    for rule in (_chosen,) if is_gpu(target.isa) else (_chosen, usual_loops):
+        with suppress(TooCostly):
+            with limited(AFFORDABLE):
+                made = rule(nest, target)
+            if lowers(made.tried, target.isa):
+                return made
     problem = f"the loops of {nest.name} run as they are written: a better schedule takes too much work to find"
     warn(f"{problem}. Remedy: give one, poly.compile(…, schedule=…).", CostWarning)
     return Form.fixed((("order", "as written"), ("innermost", "as written")), schedule(nest))
