@@ -64,6 +64,8 @@ from codegen.vector_calls import VectorCalls, fetched, vector_calls
 from codegen.workspace import elements
 from microkernels.opencl_isa import is_device
 
+LEAST_SELECTED = 64
+"""The iterations from which on lanes select: to combine them takes as long as some ten of these."""
 BLOCK = 1024
 """The iterations of a vector loop that a thread runs at a time."""
 
@@ -229,7 +231,8 @@ class Writer:
             parted = self._split(loop, scope)
             if parted is not None:
                 return self._near(loop, end, parted, scope)
-            selected = selection(loop.body, self.program, loop.variable) if loop.step == 1 else None
+            selects = loop.step == 1 and (loop.most_span is None or loop.most_span >= LEAST_SELECTED)
+            selected = selection(loop.body, self.program, loop.variable) if selects else None
             if selected is not None:
                 return self._selecting(loop, end, selected, inner)
             scanned = scan(loop.body, self.program, loop.variable) if loop.step == 1 and self.tiles else None
