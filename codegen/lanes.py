@@ -130,6 +130,26 @@ class Partial:
     def names(self) -> frozenset[str]:
         return frozenset((self.vectors, self.lanes, self.one))
 
+    def type(self, shape: Shape) -> str:
+        """The type of its vectors."""
+        return f"{self.reduction.dtype.name}x{shape.lanes}"
+
+    def helper(self, of: str, shape: Shape) -> str:
+        """The name of a function on its vectors."""
+        return f"{self.reduction.operation}{of}_{self.type(shape)}"
+
+    def filled(self, shape: Shape, vectors: str, count: int) -> Line:
+        """Some vectors start with the neutral element."""
+        return Line(f"fill_{self.type(shape)}({vectors}, {count}, {neutral(self.reduction.op, self.reduction.dtype)});")
+
+    def total(self, shape: Shape, vectors: str) -> str:
+        """The lanes of the first of some vectors, combined."""
+        return f"{self.helper('_lanes', shape)}({vectors})"
+
+    def stored(self, value: str) -> Line:
+        """The reduction's element takes in a value."""
+        return Line(self.reduction.store(value), self.reduction.names)
+
 
 def partials(found: Sequence[LaneReduction], taken: frozenset[str]) -> tuple[Partial, ...]:
     """The variables of several reductions."""
@@ -172,6 +192,8 @@ class LaneLoop:
     """If whole vectors begin behind the loop's start: the line that declares where, and the value of the variable."""
     ahead: Callable[[Int], list[cgen.Generable]] = lambda value: []
     """What is done before each vector of the main loop, for a value of the variable."""
+    into: Sequence[str] = ()
+    """The vectors declared around that take in those of the loop; if there are none, the reductions' elements do."""
     calls: VectorCalls | None = None
     """What is called for whole vectors, which may be nothing else than vectors of the loop's shape."""
 
@@ -183,12 +205,18 @@ class LaneLoop:
         if not whole and self.counter.end is not None and self._has_masks:
             lines.append(self._masked(self.counter.end))
         elif not whole:
-            return [*lines, *([self._one_vector()] if shape.vectors > 1 else []), *self._scalars()]
-        return [*lines, *(self._stored(p, self._total(p)) for p in self.partials)]
+            one = [self._one_vector()] if shape.vectors > 1 else []
+            if not self.into:
+                return [*lines, *one, *self._scalars()]
+            lines += [*one, *self._first_lane(self._test(self._value, 1))]
+        if self.into:
+            pairs = zip(self.partials, self.into, strict=True)
+            return [*lines, *(Line(f"{p.helper('_into', shape)}(&{name}, {p.vectors});") for p, name in pairs)]
+        return [*lines, *(p.stored(p.total(shape, p.vectors)) for p in self.partials)]
 
     def _start(self) -> list[cgen.Generable]:
         count = self.shape.vectors
-        lines = [f"{self._type(partial)} {partial.vectors}[{count}];" for partial in self.partials]
+        lines = [f"{partial.type(self.shape)} {partial.vectors}[{count}];" for partial in self.partials]
         start = self.counter.start
         return [*map(Line, lines), Line(f"int64_t {self.counter.variable} = {start};", start.names)]
 
@@ -199,7 +227,7 @@ class LaneLoop:
         number = fresh("v", self.taken)
         one = [*self.ahead(self._value), *self._vector(number), self._advance(self.shape.lanes)]
         inner = counted("int", number, self.shape.vectors, one)
-        joined = [f"{self._helper(p, '_vectors')}({p.vectors}, {self.shape.vectors});" for p in self.partials]
+        joined = [f"{p.helper('_vectors', self.shape)}({p.vectors}, {self.shape.vectors});" for p in self.partials]
         loop = self._while(self.shape.block, [inner])
         block = style.Braces([*self._filled(self.shape.vectors), *self._up_to_lines(), loop, *map(Line, joined)])
         if not self.partials and self.aligned is None:
@@ -215,11 +243,13 @@ class LaneLoop:
         first, value = self.aligned
         if self._has_masks:
             return [first, self._masked(value), Line(f"{self._value} = {value};", value.names)]
-        number, test = "0", Compare(self._value, "<", value)
-        before, after = self._unpacked(number), self._packed(number)
+        return [first, *self._first_lane(Compare(self._value, "<", value))]
+
+    def _first_lane(self, test: Test) -> list[cgen.Generable]:
+        """One iteration at a time in the first vector's first lane, while the test holds."""
         one = self._body({p: f"{p.lanes}.lane[0]" for p in self.partials}, self._value)
         loop = style.WhileStatement(Line(str(test), test.names), style.Braces([*one, self._advance(1)]))
-        return [first, style.Braces([*before, loop, *after])]
+        return [style.Braces([*self._unpacked("0"), loop, *self._packed("0")])]
 
     @property
     def _has_masks(self) -> bool:
@@ -227,10 +257,7 @@ class LaneLoop:
 
     def _filled(self, count: int) -> list[cgen.Generable]:
         """The first `count` vectors start with the neutral element."""
-        return [
-            Line(f"fill_{self._type(p)}({p.vectors}, {count}, {neutral(p.reduction.op, p.reduction.dtype)});")
-            for p in self.partials
-        ]
+        return [p.filled(self.shape, p.vectors, count) for p in self.partials]
 
     def _one_vector(self) -> cgen.Generable:
         return self._while(self.shape.lanes, [*self._vector("0"), self._advance(self.shape.lanes)])
@@ -268,7 +295,8 @@ class LaneLoop:
 
     def _unpacked(self, number: str) -> list[Line]:
         """The lanes of one of the vectors, in variables."""
-        return [Line(f"{self._type(p)}_lanes {p.lanes} = {{{p.vectors}[{number}]}};") for p in self.partials]
+        types = ((p, p.type(self.shape)) for p in self.partials)
+        return [Line(f"{name}_lanes {p.lanes} = {{{p.vectors}[{number}]}};") for p, name in types]
 
     def _packed(self, number: str) -> list[Line]:
         """Lanes back in one of the vectors."""
@@ -287,14 +315,11 @@ class LaneLoop:
 
     def _scalars(self) -> list[cgen.Generable]:
         """The combined lanes, then one iteration at a time."""
-        before = [f"{p.reduction.dtype.c_name} {p.one} = {self._total(p)};" for p in self.partials]
+        totals = ((p, p.total(self.shape, p.vectors)) for p in self.partials)
+        before = [f"{p.reduction.dtype.c_name} {p.one} = {total};" for p, total in totals]
         body = self._body({p: p.one for p in self.partials}, self._value)
         rest = self._while(1, [*body, self._advance(1)])
-        return [*map(Line, before), rest, *(self._stored(p, p.one) for p in self.partials)]
-
-    def _stored(self, partial: Partial, value: str) -> Line:
-        """The reduction's element takes in a value."""
-        return Line(partial.reduction.store(value), partial.reduction.names)
+        return [*map(Line, before), rest, *(p.stored(p.one) for p in self.partials)]
 
     @property
     def _index(self) -> str:
@@ -314,15 +339,6 @@ class LaneLoop:
 
     def _advance(self, iterations: int) -> cgen.Generable:
         return Line(f"{self._value} += {iterations * self.counter.step};")
-
-    def _type(self, partial: Partial) -> str:
-        return f"{partial.reduction.dtype.name}x{self.shape.lanes}"
-
-    def _total(self, partial: Partial) -> str:
-        return f"{self._helper(partial, '_lanes')}({partial.vectors})"
-
-    def _helper(self, partial: Partial, of: str) -> str:
-        return f"{partial.reduction.operation}{of}_{self._type(partial)}"
 
 
 def counted(kind: str, name: str, count: int, body: list[cgen.Generable]) -> cgen.Generable:

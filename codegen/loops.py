@@ -24,7 +24,7 @@ from codegen.expr import Load, loads
 from codegen.instruction_text import line
 from codegen.instructions import Barrier, Call, Let, Table, Write
 from codegen.integer import Compare, Int, Linear, Test, minimum, replaced
-from codegen.lanes import Counter, LaneLoop, Shape, full_vectors, hoisted, partials, shape
+from codegen.lanes import Counter, LaneLoop, Partial, Shape, full_vectors, hoisted, partials, shape
 from codegen.loop_ir import (
     NO_MARK,
     Block,
@@ -56,14 +56,16 @@ from codegen.scan import Scan, is_chained, scan
 from codegen.scan_loop import ScanLoop, ScanNames
 from codegen.selection import Selection, selection
 from codegen.selection_loop import CHUNK, Ahead, Instead, Lane, SelectionLoop, SelectionNames
-from codegen.simd import LaneReduction, confuses_gcc, invariants, kept_by_order, reductions
+from codegen.simd import LaneReduction, Lasting, confuses_gcc, invariants, kept_by_order, lasting, reductions
 from codegen.spread import in_vectors, spread_names
 from codegen.straight import mixes_iterations
 from codegen.style import Line, around, block, branch, names_in
-from codegen.vector_calls import VectorCalls, vector_calls
+from codegen.vector_calls import VectorCalls, fetched, vector_calls
 from codegen.workspace import elements
 from microkernels.opencl_isa import is_device
 
+LEAST_SELECTED = 64
+"""The iterations from which on lanes select: to combine them takes as long as some ten of these."""
 BLOCK = 1024
 """The iterations of a vector loop that a thread runs at a time."""
 
@@ -81,6 +83,8 @@ class LoopScope:
     arrays there, so no loop inside is parallelised again."""
     accumulators: Mapping[str, str] = field(default_factory=dict)
     """The variables that accumulate elements, by the statements that reduce into them."""
+    lasting: Mapping[str, tuple[Shape, tuple[str, ...]]] = field(default_factory=dict)
+    """The vectors that take in a vector loop's reductions, as these go on in a loop around it: by its variable."""
     held: Mapping[Element, str] = field(default_factory=dict)
     """The variables that hold hoisted elements, which are only read."""
     instead: Mapping[str, Instead] = field(default_factory=dict)
@@ -227,7 +231,8 @@ class Writer:
             parted = self._split(loop, scope)
             if parted is not None:
                 return self._near(loop, end, parted, scope)
-            selected = selection(loop.body, self.program, loop.variable) if loop.step == 1 else None
+            selects = loop.step == 1 and (loop.most_span is None or loop.most_span >= LEAST_SELECTED)
+            selected = selection(loop.body, self.program, loop.variable) if selects else None
             if selected is not None:
                 return self._selecting(loop, end, selected, inner)
             scanned = scan(loop.body, self.program, loop.variable) if loop.step == 1 and self.tiles else None
@@ -237,13 +242,46 @@ class Writer:
             found = None if chained else reductions(loop.body, self.program, loop.variable)
             if found is not None:
                 return self._vectorized(loop, found, inner)
+        return self._serial(loop, scope)
+
+    def _serial(self, loop: For, scope: LoopScope) -> list[cgen.Generable]:
+        """The loop as it is, between the start and the end of reductions that go on in all of its iterations."""
+        before: list[cgen.Generable] = []
+        after: list[cgen.Generable] = []
+        for found in lasting(loop, self.program) if self.tiles else ():
+            if found.loop.variable not in scope.lasting:
+                scope, first, last = self._begun(found, scope)
+                before, after = [*before, *first], [*after, *last]
         unroll = [cgen.Pragma(f"GCC unroll {loop.mark.unroll}")] if self._may_unroll(loop) else []
-        return [*unroll, around(loop, [*self._in_order(loop), *self.write(loop.body, inner)])]
+        lines = [*unroll, around(loop, [*self._in_order(loop), *self.write(loop.body, scope.inside(loop))])]
+        return [block([*before, *lines, *after])] if before else lines
+
+    def _begun(self, found: Lasting, scope: LoopScope) -> tuple[LoopScope, list[cgen.Generable], list[cgen.Generable]]:
+        """The scope in which reductions go on, and what is printed before and behind it."""
+        lanes = shape(self.program, found.found, Counter.of(found.loop).trips)
+        own = partials(found.found, scope.taken)
+        pairs: list[tuple[Partial, str]] = []
+        for one in own:
+            taken = scope.taken.union(name for _, name in pairs)
+            pairs.append((one, fresh(f"{one.reduction.root}_all", taken)))
+        first = [Line(f"{one.type(lanes)} {name};") for one, name in pairs]
+        first += [one.filled(lanes, f"&{name}", 1) for one, name in pairs]
+        last = [one.stored(one.total(lanes, f"&{name}")) for one, name in pairs]
+        needed = scope.unknown(found.tests)
+        names = tuple(name for _, name in pairs)
+        inner = replace(
+            scope, taken=scope.taken.union(names), lasting={**scope.lasting, found.loop.variable: (lanes, names)}
+        )
+        return inner, [*first], [branch(conjunction(needed), [*last])] if needed else [*last]
 
     def _split(self, loop: For, scope: LoopScope) -> NearFunctions | None:
         """What may be far in a loop that is to be printed in vectors."""
         may_be = self.tiles and scope.near is None and loop.step == 1
-        return near_functions(loop, self.program) if may_be else None
+        found = near_functions(loop, self.program) if may_be else None
+        calls = self._calls(loop, scope) if found else None
+        if found is None or calls is None or not full_vectors(self.program, calls.width, None).masked:
+            return found
+        return None if found.functions.isdisjoint(calls.left) else found
 
     def _near(self, loop: For, end: Int, found: NearFunctions, scope: LoopScope) -> list[cgen.Generable]:
         """The loop in chunks: with functions of near numbers, or of all."""
@@ -386,9 +424,10 @@ class Writer:
         held = hoisted(read, StatementPrinter(self._buffers, self._sizes), scope.taken)
         scope = replace(scope, held=held.names, taken=scope.taken.union(held.names.values()))
         lanes = shape(self.program, found, Counter.of(loop).trips)
+        lanes, into = scope.lasting.get(loop.variable, (lanes, ()))
         calls = self._calls(loop, scope)
         calls = calls if calls and lanes.masked and calls.width == lanes.lanes else None
-        whole = block([*held.lines, *self._lanes(loop, lanes, found, calls, scope)])
+        whole = block([*held.lines, *self._lanes(loop, lanes, found, calls, scope, into)])
         entered = scope.unknown([loop.entered])
         return [branch(conjunction(entered), [whole]) if entered else whole]
 
@@ -402,7 +441,13 @@ class Writer:
         return self._lanes(loop, lanes, (), calls, scope) if lanes and lanes.masked else None
 
     def _lanes(
-        self, loop: For, lanes: Shape, found: tuple[LaneReduction, ...], calls: VectorCalls | None, scope: LoopScope
+        self,
+        loop: For,
+        lanes: Shape,
+        found: tuple[LaneReduction, ...],
+        calls: VectorCalls | None,
+        scope: LoopScope,
+        into: Sequence[str] = (),
     ) -> list[cgen.Generable]:
         """The loop in vectors of a shape, with its reductions and calls."""
         taken = scope.taken | (calls.names if calls else frozenset())
@@ -413,7 +458,12 @@ class Writer:
 
         aligned = cut(loop, self.program, StatementPrinter(self._buffers, self._sizes), taken) if self.tiles else None
         begin = None if aligned is None else (aligned[0], aligned[2].start)
-        return LaneLoop(Counter.of(loop), lanes, partials(found, taken), body, taken, begin, calls=calls).lines()
+
+        def ahead(value: Int) -> list[cgen.Generable]:
+            return fetched(loop.body, self.program, loop.variable, value) if calls else []
+
+        own = partials(found, taken)
+        return LaneLoop(Counter.of(loop), lanes, own, body, taken, begin, ahead, into, calls).lines()
 
     def _jammed(self, loop: For, jam: JammedLoop, scope: LoopScope) -> list[cgen.Generable]:
         """The loop with the elements that its jammed iterations write in registers."""

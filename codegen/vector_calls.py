@@ -16,7 +16,8 @@ from itertools import groupby
 import cgen
 
 from codegen import vector_functions
-from codegen.expr import Expr, FunctionCall, Load, Logic, Predicate, Ternary, loads, map_operands
+from codegen.expr import Expr, FunctionCall, Load, Logic, Predicate, Ternary, loads, map_operands, walk
+from codegen.integer import Int, Linear
 from codegen.loop_ir import Node
 from codegen.names import c_name, fresh
 from codegen.program import Assign, Buffer, Program
@@ -24,6 +25,9 @@ from codegen.scalar import Element, StatementPrinter
 from codegen.simd import Use, declared, printer_of, uses
 from codegen.style import Line
 from microkernels.dtypes import DType
+
+PAGE = 4096
+"""The bytes of the smallest page of memory."""
 
 
 class Whole(Line):
@@ -71,6 +75,12 @@ class VectorCalls:
     calls: Mapping[str, tuple[Called, ...]]
     rest: Mapping[str, Assign]
     kept: tuple[Kept, ...]
+
+    @property
+    def left(self) -> frozenset[str]:
+        """The functions that are called for one lane."""
+        nodes = (node for assign in self.rest.values() for node in walk(assign.expr))
+        return frozenset(node.function for node in nodes if isinstance(node, FunctionCall))
 
     @property
     def buffers(self) -> dict[str, Buffer]:
@@ -165,6 +175,33 @@ class _Parted:
         self.taken |= {lanes, one}
         self.found.append(Called(call, Kept(lanes, dtype, lanes, one)))
         return Load(lanes, ())
+
+
+def fetched(body: Node, program: Program, variable: str, value: Int) -> list[cgen.Generable]:
+    """Lines by which the vectors a page ahead begin to come into the cache, for a value of a loop's variable.
+
+    The hardware's prefetchers stop at ends of pages, and work between the accesses gives memory the time. An address
+    beyond an array does nothing; it is computed as a number, since C allows no such pointer.
+    """
+    own = declared(body) | {buffer.name for buffer in program.buffers if buffer.kind == "local"}
+    found: dict[Element, tuple[bool, StatementPrinter]] = {}
+    for use in uses(body):
+        assign = program.statements[use.statement].body
+        assert isinstance(assign, Assign), "only assignments call functions"
+        printer = printer_of(use, program)
+        for load in (assign.target, *loads(assign.expr)):
+            element = printer.at(load)
+            *outer, last = element.indices or (Linear(),)
+            dense = last.coefficient(variable) == 1 and all(variable not in index.names for index in outer)
+            if dense and load.array not in own:
+                writes = load is assign.target or found.get(element, (False,))[0]
+                found[element] = writes, printer
+    lines: list[cgen.Generable] = []
+    for element, (writes, printer) in found.items():
+        place = Element(element.array, tuple(index.substitute({variable: value}) for index in element.indices))
+        address = f"(const void *)((uintptr_t)&{printer.element(place)} + {PAGE})"
+        lines.append(Line(f"__builtin_prefetch({address}, {int(writes)}, 3);", printer.element_names(place)))
+    return lines
 
 
 def _crossing(every: list[Use], calls: Mapping[str, tuple[Called, ...]], rest: Mapping[str, Assign]) -> Iterator[str]:

@@ -82,6 +82,20 @@ def _of_vectors(operation: str, dtype: DType, lanes: int) -> str:
 }}"""
 
 
+def _into(operation: str, dtype: DType, lanes: int) -> str:
+    """The function that combines a vector with another one."""
+    name = f"{dtype.name}x{lanes}"
+    return f"""{INLINE} void {operation}_into_{name}({name} *x, const {name} *y)
+{{
+    {name}_lanes all = {{*x}};
+    const {name}_lanes next = {{*y}};
+    {EACH_LANE}
+    for (int lane = 0; lane < {lanes}; lane += 1)
+        {_update(operation, dtype, "all.lane[lane]", "next.lane[lane]")}
+    *x = all.all;
+}}"""
+
+
 def _shuffled(operation: str, dtype: DType, lanes: int) -> str:
     """The function that combines a vector's lanes, as whole vectors: gcc makes scalars of their parts."""
 
@@ -189,6 +203,7 @@ def _update(operation: str, dtype: DType, target: str, value: str) -> str:
 
 MAKERS: Mapping[str, Callable[[str, DType, int], str]] = {
     "vectors": _of_vectors,
+    "into": _into,
     "scan": _scan,
     "shift": _shift,
     vector_functions.OF_VECTOR: vector_functions.text,

@@ -20,7 +20,7 @@ from poly.autoschedule.rules.form import Form
 from poly.autoschedule.rules.parting import apart
 from poly.autoschedule.rules.shapes import INNER_GUESS, Chain, chains, heaviest, parts
 from poly.ir.nest import Nest
-from poly.ir.paths import loops_around, paths
+from poly.ir.paths import names_around, paths
 from poly.ir.strides import extent, moved_iterator
 from poly.ir.tree import Band, Copy, Micro, Node, Sequence, bands, children, has_kernel, only_loops, statements
 from poly.lowering.calls import inner_bands
@@ -213,17 +213,12 @@ def _parted(schedule: Schedule, band: Band, guess: int) -> Schedule | None:
     made = attempt(schedule, steps) if steps else None
     if made is None:
         return None
-    depth = _around(schedule, names[0]).index(band.name)
+    depth = names_around(schedule.tree, names[0]).index(band.name)
     old = {statement.name for statement in nest.statements} - {*names}
     parted = [one.name for one in made.nest.statements if one.name not in old]
-    before, _, behind = (_around(made, name)[depth] for name in parted)
+    before, _, behind = (names_around(made.tree, name)[depth] for name in parted)
     shared = [loop for loop in (before, behind) if is_parallel(made.nest, made.tree, loop)]
     return applied(made, map(Parallel, shared)) if shared else None
-
-
-def _around(made: Schedule, statement: str) -> list[str]:
-    """The names of the loops around a statement."""
-    return [part.name for part in loops_around(made.tree, statement)]
 
 
 def lacking_work(nest: Nest, band: Band, guess: int) -> int | None:
