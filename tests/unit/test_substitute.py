@@ -111,3 +111,19 @@ def test_an_order_that_only_the_local_allows_is_refused() -> None:
     assert len(made.substitute("t").nest.statements) == 2
     with pytest.raises(ScheduleError, match=r"substitute\(t\) is illegal"):
         made.distribute("i", behind="S0").distribute("i_2", last="S1").substitute("t")
+
+
+@poly.nest
+def never_read(a: f64[N]):
+    t: f64[N]
+    for i in range(N):
+        t[0] = 1
+        a[i] = 2.0
+    for i in range(0):
+        t[0] = t[0]
+
+
+def test_a_local_that_nothing_reads_is_left_alone() -> None:
+    values = np.zeros(3)
+    poly.compile(never_read, N=3, threads=1)(values)
+    assert (values == 2.0).all()

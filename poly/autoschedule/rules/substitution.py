@@ -93,8 +93,9 @@ def _parts(made: Schedule, local: str) -> Iterator[Part]:
     for statement in nest.statements:
         for load in dict.fromkeys(load for load in statement.reads if load.array == local):
             found = flow.read(statement.name, load)
-            *others, last = writers(found) if found is not None else (None,)
-            texts = (_text(statement, pair.domain()) for pair in (last, *others) if others and pair is not None)
+            sources = writers(found) if found is not None else ()
+            ordered = (*sources[-1:], *sources[:-1]) if len(sources) > 1 else ()
+            texts = (_text(statement, pair.domain()) for pair in ordered)
             text = next((text for text in texts if text is not None), None)
             if text is not None:
                 yield Part(statement.name, where=Formula(text), into=fresh(f"{statement.name}_behind", taken))
