@@ -6,7 +6,7 @@
     for i: for j:                                     for i in the tile: for j in the tile:
       D[i, j] = max(T[i, j], 0)                         D[i, j] = max(T[i, j], 0)
 
-What sets the results before, such as to a bias, runs on each tile as well, where the microkernel does not set them to 0.
+What sets the results before, such as to a bias, runs on each tile, too, unless the microkernel sets them to 0 itself.
 
 A local such as T then needs memory for one tile (poly/lowering/storage.py), if one call sums it up; else the local
 would need memory for all tiles, and there may be blocks of rows instead (row_blocks.py). So there may be where what
