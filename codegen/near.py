@@ -8,8 +8,8 @@ for (i…)  // vectorize                          if (far)
                                                   for (i…) x[i] = near_sin_f32(x[i]);  // in vectors
 
 sin, cos and tan run in vectors if all their arguments are near. Logarithms always do, and take half the time if all are
-of positive normal numbers. Where C's functions would run, a loop that may run again is taken to be near at first, which
-saves most of the time of the tests:
+of positive normal numbers, unless there are functions of whole vectors (`codegen.vector_functions`). Where C's
+functions would run, a loop that may run again is taken to be near at first, which saves most of the time of the tests:
 
 for (i…) { far |= far_f32(x[i]); y[i] = near_sin_f32(x[i]); }
 if (far)

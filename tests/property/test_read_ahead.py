@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+from functools import cache
+from itertools import product
 
 import numpy as np
 import pytest
@@ -122,14 +124,15 @@ IN_LANES = [overwritten_twice, both_neighbours, alone, of_rows, with_gaps, with_
 NOT = [written_in_between, met_once, beside_a_sum, at_other_iterations, from_before]
 TARGETS = [f"c:{name}" for name in ("avx512", "avx2", "portable") if ISAS[name].runs_here()]
 COMPILERS = [name for name in ("gcc", "clang", "clang-22", "clang-19") if shutil.which(name)] or [None]
-KERNELS = {
-    nest.name: [
-        poly.compile(nest, schedule=poly.schedule(nest).vectorize(loop), target=target, compiler=compiler, threads=1)
-        for target in TARGETS
-        for compiler in COMPILERS
-    ]
-    for nest, loop in zip(IN_LANES, "iiijjjii", strict=True)
-} | {nest.name: [poly.compile(nest, threads=1, records=False)] for nest in NOT}
+
+
+@cache
+def compiled(nest: poly.Function) -> list[poly.Kernel]:
+    if nest in NOT:
+        return [poly.compile(nest, threads=1, records=False)]
+    made = poly.schedule(nest).vectorize("iiijjjii"[IN_LANES.index(nest)])
+    ways = product(TARGETS, COMPILERS)
+    return [poly.compile(nest, schedule=made, target=to, compiler=compiler, threads=1) for to, compiler in ways]
 
 
 @pytest.mark.parametrize("nest", NOT, ids=lambda nest: nest.name)
@@ -138,10 +141,10 @@ def test_other_loops_have_no_lanes(nest: poly.Function) -> None:
 
 
 def test_what_is_read_first_is_in_the_text() -> None:
-    *_, before, after = KERNELS["overwritten_twice"][0].source.partition("const double a_value = a[i + 1];")
+    *_, before, after = compiled(overwritten_twice)[0].source.partition("const double a_value = a[i + 1];")
     assert "a[i] = b[i] + c[i];" in after, "it is read before anything is written"
     assert before
-    assert "a[i] = a[i] * b[i] + a_value;" in KERNELS["unrolled"][0].source
+    assert "a[i] = a[i] * b[i] + a_value;" in compiled(unrolled)[0].source
 
 
 @settings(deadline=None, max_examples=15)
@@ -154,7 +157,7 @@ def test_results_are_those_of_the_loops(nest: poly.Function, n: int, seed: int) 
     arrays = [draw.integers(-3, 4, shape).astype(dtype) for shape in shapes]
     expected = [array.copy() for array in arrays]
     nest.reference(*expected)
-    for kernel in KERNELS[nest.name]:
+    for kernel in compiled(nest):
         own = [array.copy() for array in arrays]
         kernel(*own)
         for got, wanted in zip(own, expected, strict=True):
