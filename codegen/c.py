@@ -8,7 +8,7 @@ from functools import partial
 
 import cgen
 
-from codegen import arithmetic, elementary, lanes, style
+from codegen import arithmetic, elementary, style, vector_functions, vectors
 from codegen.build import OPENMP
 from codegen.guard import guard
 from codegen.integer import HELPERS
@@ -27,6 +27,7 @@ from codegen.parameters import (
     unused,
 )
 from codegen.program import Instructions, Program, Threading, Workspace
+from codegen.rerolled import rerolled
 from codegen.signature import Signature
 from codegen.specialised import specialised
 from codegen.style import names_in, wrapped
@@ -56,7 +57,7 @@ def kernel_source(program: Program, threading: Threading = "openmp", bounds: boo
     code = wrapped("\n\n".join([functions(program, "", threading, bounds), workspace_function(program)]))
     helpers = used_helpers(code, program.isa)
     options = [*([] if program.fused else [UNFUSED]), *narrowed(helpers + code)]
-    top = [heading(program), includes(program, threading), *options, definitions(helpers + code), helpers]
+    top = [heading(program), includes(program, threading, helpers), *options, definitions(helpers + code), helpers]
     return "\n\n".join(part for part in [*top, routines(program), code] if part)
 
 
@@ -72,7 +73,7 @@ def routines(program: Program) -> str:
 
 def functions(program: Program, linkage: str = "", threading: Threading = "openmp", bounds: bool = False) -> str:
     """The kernel, after the bodies of its parallel loops; with `bounds`, accesses are asserted to be in bounds."""
-    parameters = data_parameters(program)
+    parameters, program = data_parameters(program), rerolled(program)
     writer = Writer(program, threading, bounds)
     scope = LoopScope.of(program)
     body = writer.write(specialised(program.named_loops, scope.ranges), scope)
@@ -117,10 +118,11 @@ def _outlined(program: Program, run: Run) -> list[str]:
     return [assignment(statement.body.target, statement.body.op, statement.body.expr, values)]
 
 
-def includes(program: Program, threading: Threading) -> str:
+def includes(program: Program, threading: Threading, helpers: str = "") -> str:
     """The headers that a program's text needs."""
     openmp = ["#include <omp.h>"] * _has_openmp(program, threading)
-    return "\n".join(["#include <math.h>", "#include <stdint.h>", *openmp])
+    intrinsics = [vector_functions.INCLUDE] * ("_mm512_" in helpers)
+    return "\n".join([*intrinsics, "#include <math.h>", "#include <stdint.h>", *openmp])
 
 
 def _has_openmp(program: Program, threading: Threading) -> bool:
@@ -130,7 +132,7 @@ def _has_openmp(program: Program, threading: Threading) -> bool:
 def used_helpers(code: str, isa: ISA = PORTABLE) -> str:
     """The helper functions that the code calls, each after those that it calls itself."""
     known = {**HELPERS, **arithmetic.functions(), **elementary.functions(isa)}
-    text = lanes.helpers(code, isa.vector_bytes)
+    text = vectors.helpers(code, isa.vector_bytes)
     for name, helper in reversed(known.items()):
         called = f"{name}(" in code or f"{name}(" in text  # searching for words takes longer
         if called and re.search(rf"\b{name}\(", code + text):

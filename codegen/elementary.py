@@ -5,7 +5,8 @@
 `codegen.trigonometry` has those of near numbers. Errors, over all arguments, are below 1.2 units in the last place for
 exp, log and tanh, and below 2 for all functions; sqrt is correctly rounded. NaN stays NaN, functions overflow to
 infinity and underflow through subnormal numbers to 0, odd functions are odd. Scalar loops call the same functions, so
-the end of a row has the same results as its vectors.
+the end of a row has the same results as its vectors; where there are functions of whole vectors
+(`codegen.vector_functions`), so does the last vector, in part.
 
 `erf(x)` up to 1 is x + x*p(x^2), in f32 up to 0.95, with errors of 2.4e-8 and 2.0e-17. Beyond, it is 1 - e^-(x^2) t(v)
 in f64, where t is a polynomial in v = (x - centre)/(x + 2), with an absolute error of 7.2e-18, until it rounds to 1. In

@@ -17,9 +17,10 @@ from fractions import Fraction
 from functools import cached_property, reduce
 from math import ceil, prod
 from operator import index
-from typing import TYPE_CHECKING, Generic, Literal, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Generic, Literal, NoReturn, TypeVar, cast, overload
 
 from codegen.names import c_name
+from microkernels.errors import SpecError
 
 A = TypeVar("A", bound="Atom", covariant=True)
 B = TypeVar("B", bound="Atom")
@@ -158,6 +159,14 @@ class Linear(Generic[A]):
 
     __radd__ = __add__
     __rmul__ = __mul__
+
+    def _divided(self, other: object) -> NoReturn:
+        raise SpecError(
+            f"{self} is open, and an extent is a sum of sizes, each times an integer, without //, / and %. Remedy: a "
+            f"size of its own for the quotient or the remainder, Q = poly.sizes('Q'), or a number in place of {self}."
+        )
+
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __truediv__ = __rtruediv__ = _divided
 
     def __str__(self) -> str:
         """C text."""

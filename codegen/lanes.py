@@ -11,24 +11,23 @@ A compiler may not reorder a sum by itself. Written out, the order needs no flag
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import cgen
 
 from codegen import style
-from codegen.arithmetic import update
 from codegen.expr import loads
 from codegen.integer import Compare, Int, Linear, Test, minimum
-from codegen.macros import EACH_LANE, SHUFFLE
+from codegen.loop_ir import For
+from codegen.macros import EACH_LANE
 from codegen.names import c_name, fresh
 from codegen.program import Assign, Program
 from codegen.scalar import Element, StatementPrinter
 from codegen.simd import LaneReduction, neutral
 from codegen.style import Line
-from microkernels.ctext import INLINE
-from microkernels.dtypes import DTYPES, DType, i32
+from codegen.vector_calls import Kept, VectorCalls, in_lanes
+from microkernels.dtypes import i32
 
 VECTORS = 4
 """The vectors that a loop reduces into, which hide each other's latency."""
@@ -60,12 +59,21 @@ def shape(program: Program, found: Sequence[LaneReduction], trips: int | None) -
     isa = program.isa
     lanes = min(isa.most_lanes, *(isa.lanes(reduction.dtype) for reduction in found))
     vectors = max(1, min(VECTORS, isa.registers // (PART_OF_REGISTERS * len(found))))
-    masked = isa.masks and all(buffer.dtype.size >= MASKED_SIZE for buffer in program.buffers)
-    masked = masked and not any(_reads_itself(reduction, program) for reduction in found)
+    masked = _has_masks(program) and not any(_reads_itself(reduction, program) for reduction in found)
     if trips is not None:
         lanes = min(lanes, 1 << max(0, trips.bit_length() - 1))
         vectors = max(1, min(vectors, trips // lanes))
     return Shape(lanes, vectors, masked)
+
+
+def full_vectors(program: Program, lanes: int, trips: int | None) -> Shape:
+    """The shape of a loop without reductions in vectors of so many lanes, also if there are fewer iterations."""
+    vectors = VECTORS if trips is None else max(1, min(VECTORS, trips // lanes))
+    return Shape(lanes, vectors, _has_masks(program))
+
+
+def _has_masks(program: Program) -> bool:
+    return program.isa.masks and all(buffer.dtype.size >= MASKED_SIZE for buffer in program.buffers)
 
 
 def _reads_itself(reduction: LaneReduction, program: Program) -> bool:
@@ -87,6 +95,10 @@ class Counter:
     step: int
     test: Callable[[Int], Test]
 
+    @staticmethod
+    def of(loop: For) -> Counter:
+        return Counter(loop.variable, loop.start, loop.end, loop.step, loop.test_at)
+
     @property
     def trips(self) -> int | None:
         """The number of iterations; None if it is unknown."""
@@ -95,8 +107,9 @@ class Counter:
         return max(0, -((self.start.constant - self.end.constant) // self.step))
 
 
-Body = Callable[[Int, Mapping[str, str]], list[cgen.Generable]]
-"""The loop's body for a value of its variable, and for the variable that each statement reduces into."""
+Body = Callable[[Int, Mapping[str, str], Mapping[Element, str]], list[cgen.Generable]]
+"""The loop's body for a value of its variable, for the variable that each statement reduces into, and for what is kept
+around calls of whole vectors: with nothing, there are none."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +129,26 @@ class Partial:
     @property
     def names(self) -> frozenset[str]:
         return frozenset((self.vectors, self.lanes, self.one))
+
+    def type(self, shape: Shape) -> str:
+        """The type of its vectors."""
+        return f"{self.reduction.dtype.name}x{shape.lanes}"
+
+    def helper(self, of: str, shape: Shape) -> str:
+        """The name of a function on its vectors."""
+        return f"{self.reduction.operation}{of}_{self.type(shape)}"
+
+    def filled(self, shape: Shape, vectors: str, count: int) -> Line:
+        """Some vectors start with the neutral element."""
+        return Line(f"fill_{self.type(shape)}({vectors}, {count}, {neutral(self.reduction.op, self.reduction.dtype)});")
+
+    def total(self, shape: Shape, vectors: str) -> str:
+        """The lanes of the first of some vectors, combined."""
+        return f"{self.helper('_lanes', shape)}({vectors})"
+
+    def stored(self, value: str) -> Line:
+        """The reduction's element takes in a value."""
+        return Line(self.reduction.store(value), self.reduction.names)
 
 
 def partials(found: Sequence[LaneReduction], taken: frozenset[str]) -> tuple[Partial, ...]:
@@ -159,6 +192,10 @@ class LaneLoop:
     """If whole vectors begin behind the loop's start: the line that declares where, and the value of the variable."""
     ahead: Callable[[Int], list[cgen.Generable]] = lambda value: []
     """What is done before each vector of the main loop, for a value of the variable."""
+    into: Sequence[str] = ()
+    """The vectors declared around that take in those of the loop; if there are none, the reductions' elements do."""
+    calls: VectorCalls | None = None
+    """What is called for whole vectors, which may be nothing else than vectors of the loop's shape."""
 
     def lines(self) -> list[cgen.Generable]:
         """All vectors at a time, then one vector at a time, then the remainder."""
@@ -168,12 +205,18 @@ class LaneLoop:
         if not whole and self.counter.end is not None and self._has_masks:
             lines.append(self._masked(self.counter.end))
         elif not whole:
-            return [*lines, *([self._one_vector()] if shape.vectors > 1 else []), *self._scalars()]
-        return [*lines, *(self._stored(p, self._total(p)) for p in self.partials)]
+            one = [self._one_vector()] if shape.vectors > 1 else []
+            if not self.into:
+                return [*lines, *one, *self._scalars()]
+            lines += [*one, *self._first_lane(self._test(self._value, 1))]
+        if self.into:
+            pairs = zip(self.partials, self.into, strict=True)
+            return [*lines, *(Line(f"{p.helper('_into', shape)}(&{name}, {p.vectors});") for p, name in pairs)]
+        return [*lines, *(p.stored(p.total(shape, p.vectors)) for p in self.partials)]
 
     def _start(self) -> list[cgen.Generable]:
         count = self.shape.vectors
-        lines = [f"{self._type(partial)} {partial.vectors}[{count}];" for partial in self.partials]
+        lines = [f"{partial.type(self.shape)} {partial.vectors}[{count}];" for partial in self.partials]
         start = self.counter.start
         return [*map(Line, lines), Line(f"int64_t {self.counter.variable} = {start};", start.names)]
 
@@ -184,11 +227,14 @@ class LaneLoop:
         number = fresh("v", self.taken)
         one = [*self.ahead(self._value), *self._vector(number), self._advance(self.shape.lanes)]
         inner = counted("int", number, self.shape.vectors, one)
-        joined = [f"{self._helper(p, '_vectors')}({p.vectors}, {self.shape.vectors});" for p in self.partials]
+        joined = [f"{p.helper('_vectors', self.shape)}({p.vectors}, {self.shape.vectors});" for p in self.partials]
         loop = self._while(self.shape.block, [inner])
         block = style.Braces([*self._filled(self.shape.vectors), *self._up_to_lines(), loop, *map(Line, joined)])
+        if not self.partials and self.aligned is None:
+            return [loop]
         test = self._test(self.counter.start, self.shape.block)
-        return [style.IfStatement(Line(str(test), test.names), block, style.Braces(self._filled(1)))]
+        few = style.Braces(self._filled(1)) if self.partials else None
+        return [style.IfStatement(Line(str(test), test.names), block, few)]
 
     def _up_to_lines(self) -> list[cgen.Generable]:
         """The iterations up to where whole vectors begin, in the first vector."""
@@ -197,11 +243,13 @@ class LaneLoop:
         first, value = self.aligned
         if self._has_masks:
             return [first, self._masked(value), Line(f"{self._value} = {value};", value.names)]
-        number, test = "0", Compare(self._value, "<", value)
-        before, after = self._unpacked(number), self._packed(number)
+        return [first, *self._first_lane(Compare(self._value, "<", value))]
+
+    def _first_lane(self, test: Test) -> list[cgen.Generable]:
+        """One iteration at a time in the first vector's first lane, while the test holds."""
         one = self._body({p: f"{p.lanes}.lane[0]" for p in self.partials}, self._value)
         loop = style.WhileStatement(Line(str(test), test.names), style.Braces([*one, self._advance(1)]))
-        return [first, style.Braces([*before, loop, *after])]
+        return [style.Braces([*self._unpacked("0"), loop, *self._packed("0")])]
 
     @property
     def _has_masks(self) -> bool:
@@ -209,10 +257,7 @@ class LaneLoop:
 
     def _filled(self, count: int) -> list[cgen.Generable]:
         """The first `count` vectors start with the neutral element."""
-        return [
-            Line(f"fill_{self._type(p)}({p.vectors}, {count}, {neutral(p.reduction.op, p.reduction.dtype)});")
-            for p in self.partials
-        ]
+        return [p.filled(self.shape, p.vectors, count) for p in self.partials]
 
     def _one_vector(self) -> cgen.Generable:
         return self._while(self.shape.lanes, [*self._vector("0"), self._advance(self.shape.lanes)])
@@ -237,238 +282,66 @@ class LaneLoop:
     def _vector(self, number: str, condition: str = "") -> list[cgen.Generable]:
         """One vector's share of the work; with a condition, only in the lanes that fulfil it."""
         value = self._value + Linear.name("lane") * self.counter.step
-        every = {p: f"{p.lanes}.lane[lane]" for p in self.partials}
-        inner = self._lane(condition, value) if condition else self._body(every, value)
-        loop = counted(self._index, "lane", self.shape.lanes, inner)
-        return [*self._unpacked(number), Line(EACH_LANE), loop, *self._packed(number)]
+        every = {p: p.one if condition else f"{p.lanes}.lane[lane]" for p in self.partials}
+        kept = {k: k.one if condition else f"{k.lanes}.lane[lane]" for k in self._kept}
+
+        def lanes(lines: list[cgen.Generable]) -> list[cgen.Generable]:
+            inner = self._lane(condition, lines) if condition else lines
+            return [Line(EACH_LANE), counted(self._index, "lane", self.shape.lanes, inner)]
+
+        loops = in_lanes(self._body(every, value, kept), lanes)
+        vectors = self.calls.vectors() if self.calls else []
+        return [*self._unpacked(number), *vectors, *loops, *self._packed(number)]
 
     def _unpacked(self, number: str) -> list[Line]:
         """The lanes of one of the vectors, in variables."""
-        return [Line(f"{self._type(p)}_lanes {p.lanes} = {{{p.vectors}[{number}]}};") for p in self.partials]
+        types = ((p, p.type(self.shape)) for p in self.partials)
+        return [Line(f"{name}_lanes {p.lanes} = {{{p.vectors}[{number}]}};") for p, name in types]
 
     def _packed(self, number: str) -> list[Line]:
         """Lanes back in one of the vectors."""
         return [Line(f"{p.vectors}[{number}] = {p.lanes}.all;") for p in self.partials]
 
-    def _lane(self, condition: str, value: Int) -> list[cgen.Generable]:
+    def _lane(self, condition: str, lines: list[cgen.Generable]) -> list[cgen.Generable]:
         """Every lane is loaded and stored, so that only the work between depends on the condition."""
-        before = [f"{p.reduction.dtype.c_name} {p.one} = {p.lanes}.lane[lane];" for p in self.partials]
-        work = style.IfStatement(Line(condition), style.Braces(self._body({p: p.one for p in self.partials}, value)))
-        after = [f"{p.lanes}.lane[lane] = {p.one};" for p in self.partials]
-        return [*map(Line, before), work, *map(Line, after)]
+        own = {p: p.reduction.dtype for p in self.partials} | {k: k.dtype for k in self._kept}
+        before = [f"{dtype.c_name} {one.one} = {one.lanes}.lane[lane];" for one, dtype in own.items()]
+        after = [f"{one.lanes}.lane[lane] = {one.one};" for one in own]
+        return [*map(Line, before), style.IfStatement(Line(condition), style.Braces(lines)), *map(Line, after)]
+
+    @property
+    def _kept(self) -> tuple[Kept, ...]:
+        return self.calls.kept if self.calls else ()
 
     def _scalars(self) -> list[cgen.Generable]:
         """The combined lanes, then one iteration at a time."""
-        before = [f"{p.reduction.dtype.c_name} {p.one} = {self._total(p)};" for p in self.partials]
+        totals = ((p, p.total(self.shape, p.vectors)) for p in self.partials)
+        before = [f"{p.reduction.dtype.c_name} {p.one} = {total};" for p, total in totals]
         body = self._body({p: p.one for p in self.partials}, self._value)
         rest = self._while(1, [*body, self._advance(1)])
-        return [*map(Line, before), rest, *(self._stored(p, p.one) for p in self.partials)]
-
-    def _stored(self, partial: Partial, value: str) -> Line:
-        """The reduction's element takes in a value."""
-        return Line(partial.reduction.store(value), partial.reduction.names)
+        return [*map(Line, before), rest, *(p.stored(p.one) for p in self.partials)]
 
     @property
     def _index(self) -> str:
         """The type of the lane counter: as wide as the lanes, so that a mask needs no conversion."""
-        return "int64_t" if max(partial.reduction.dtype.size for partial in self.partials) > i32.size else "int"
+        sizes = [partial.reduction.dtype.size for partial in self.partials] + [kept.dtype.size for kept in self._kept]
+        return "int64_t" if max(sizes) > i32.size else "int"
 
     @property
     def _value(self) -> Int:
         return Linear.name(self.counter.variable)
 
-    def _body(self, targets: Mapping[Partial, str], value: Int) -> list[cgen.Generable]:
-        return self.body(value, {partial.reduction.statement: target for partial, target in targets.items()})
+    def _body(
+        self, targets: Mapping[Partial, str], value: Int, kept: Mapping[Kept, str] | None = None
+    ) -> list[cgen.Generable]:
+        into = {partial.reduction.statement: target for partial, target in targets.items()}
+        return self.body(value, into, {one.element: text for one, text in (kept or {}).items()})
 
     def _advance(self, iterations: int) -> cgen.Generable:
         return Line(f"{self._value} += {iterations * self.counter.step};")
-
-    def _type(self, partial: Partial) -> str:
-        return f"{partial.reduction.dtype.name}x{self.shape.lanes}"
-
-    def _total(self, partial: Partial) -> str:
-        return f"{self._helper(partial, '_lanes')}({partial.vectors})"
-
-    def _helper(self, partial: Partial, of: str) -> str:
-        return f"{partial.reduction.operation}{of}_{self._type(partial)}"
 
 
 def counted(kind: str, name: str, count: int, body: list[cgen.Generable]) -> cgen.Generable:
     """A loop that counts up from 0."""
     start, test, update = f"{kind} {name} = 0", f"{name} < {count}", f"{name} += 1"
     return style.ForStatement(Line(start), Line(test), Line(update), style.Braces(body))
-
-
-VECTOR = re.compile(r"\b(\w+?)_((?:f|i|u)\d+)x(\d+)\(")
-
-
-def helpers(code: str, register: int | None) -> str:
-    """The vector types, and the functions on them, that `code` uses.
-
-    They are in C for registers of so many bytes, or without in OpenCL C.
-    """
-    opencl = register is None
-    uses = sorted({(dtype, int(lanes), name) for name, dtype, lanes in VECTOR.findall(code)})
-    moved = () if opencl else SHUFFLES
-    masks = [(_places(DTYPES[dtype]).name, lanes) for dtype, lanes, name in uses if name.endswith(moved)]
-    known = dict.fromkeys([*((dtype, lanes) for dtype, lanes, _ in uses), *masks])
-    texts = [_types(DTYPES[dtype], lanes, opencl) for dtype, lanes in known]
-    for dtype, lanes, name in uses:
-        operation, _, of = name.partition("_")
-        if not of:
-            texts.append(_fill(operation, DTYPES[dtype], lanes, opencl))
-        else:
-            fits = register is not None and lanes * DTYPES[dtype].size <= register
-            folded = _shuffled if fits else _halved
-            make = {"vectors": _of_vectors, "lanes": folded, "scan": _scan, "shift": _shift}[of]
-            texts.append(make(operation, DTYPES[dtype], lanes))
-    return "\n".join(texts)
-
-
-SHUFFLES = ("_lanes", "_scan", "_shift")
-"""The endings of functions that move lanes."""
-
-OPENCL_VECTORS = {"u8": "uchar", "i8": "char", "i16": "short", "i32": "int", "i64": "long"}
-"""The names in OpenCL's vector types that are not those of the scalar types in C."""
-
-
-def _types(dtype: DType, lanes: int, opencl: bool) -> str:
-    name, c = f"{dtype.name}x{lanes}", dtype.c_name
-    if opencl:
-        own = f"{OPENCL_VECTORS.get(dtype.name, c)}{lanes if lanes > 1 else ''}"
-        vector = f"typedef {own} {name};"
-    else:
-        vector = f"typedef {c} {name} __attribute__((vector_size({lanes * dtype.size})));"
-    return f"{vector}\ntypedef union {{ {name} all; {c} lane[{lanes}]; }} {name}_lanes;"
-
-
-def _fill(operation: str, dtype: DType, lanes: int, opencl: bool) -> str:
-    name = f"{dtype.name}x{lanes}"
-    every = f"({name})(value)" if opencl else f"{{{', '.join(['value'] * lanes)}}}"
-    return f"""{INLINE} void {operation}_{name}({name} *x, int vectors, {dtype.c_name} value)
-{{
-    const {name} all = {every};
-    for (int v = 0; v < vectors; v += 1)
-        x[v] = all;
-}}"""
-
-
-def _of_vectors(operation: str, dtype: DType, lanes: int) -> str:
-    """The function that combines several vectors in the first one."""
-    name = f"{dtype.name}x{lanes}"
-    return f"""{INLINE} void {operation}_vectors_{name}({name} *x, int vectors)
-{{
-    {name}_lanes all = {{x[0]}};
-    for (int v = 1; v < vectors; v += 1) {{
-        const {name}_lanes next = {{x[v]}};
-        {EACH_LANE}
-        for (int lane = 0; lane < {lanes}; lane += 1)
-            {_update(operation, dtype, "all.lane[lane]", "next.lane[lane]")}
-    }}
-    x[0] = all.all;
-}}"""
-
-
-def _shuffled(operation: str, dtype: DType, lanes: int) -> str:
-    """The function that combines a vector's lanes, as whole vectors: gcc makes scalars of their parts."""
-
-    def fold(half: int) -> str:
-        places = ", ".join(str(lane ^ half) for lane in range(lanes))
-        return f"""    {{
-        {name}_lanes next;
-        {SHUFFLE}(next.all, all.all, all.all, {_places(dtype).name}x{lanes}, {places})
-        {EACH_LANE}
-        for (int lane = 0; lane < {lanes}; lane += 1)
-            {_update(operation, dtype, "all.lane[lane]", "next.lane[lane]")}
-    }}
-"""
-
-    name = f"{dtype.name}x{lanes}"
-    return _of_lanes(operation, dtype, lanes, fold)
-
-
-def _halved(operation: str, dtype: DType, lanes: int) -> str:
-    """The same for vectors longer than a register, and in OpenCL C."""
-
-    def fold(half: int) -> str:
-        line = _update(operation, dtype, "all.lane[lane]", f"all.lane[lane + {half}]")
-        return f"    for (int lane = 0; lane < {half}; lane += 1)\n        {line}\n"
-
-    return _of_lanes(operation, dtype, lanes, fold)
-
-
-def _of_lanes(operation: str, dtype: DType, lanes: int, fold: Callable[[int], str]) -> str:
-    """The function that folds a vector's lanes in two halves until one lane is left."""
-    name = f"{dtype.name}x{lanes}"
-    halves = "".join(fold(lanes >> shift) for shift in range(1, lanes.bit_length()))
-    return f"""{INLINE} {dtype.c_name} {operation}_lanes_{name}(const {name} *x)
-{{
-    {name}_lanes all = {{x[0]}};
-{halves}    return all.lane[0];
-}}"""
-
-
-def _places(dtype: DType) -> DType:
-    """Integers of a type's size, which number lanes."""
-    return DTYPES[f"i{8 * dtype.size}"]
-
-
-def _scan(operation: str, dtype: DType, lanes: int) -> str:
-    """The function after which each lane has combined all lanes up to it."""
-    name = f"{dtype.name}x{lanes}"
-    return f"""{INLINE} void {operation}_scan_{name}({name} *x)
-{{
-    const {name} none = {_every(_neutral(operation, dtype), lanes)};
-    {name} before = none;
-{"".join(_scan_step(operation, dtype, lanes, 1 << step) for step in range(lanes.bit_length() - 1))}}}"""
-
-
-def _scan_step(operation: str, dtype: DType, lanes: int, by: int) -> str:
-    name = f"{dtype.name}x{lanes}"
-    later = (
-        "all.lane[lane]"
-        if operation in ("sum", "product")
-        else f"{operation}_{dtype.name}(next.lane[lane], all.lane[lane])"
-    )
-    combine = (
-        f"all.lane[lane] = {later};"
-        if operation in ("min", "max")
-        else _update(operation, dtype, later, "next.lane[lane]")
-    )
-    return f"""    {_moved("before", "*x", dtype, lanes, by)}
-    {{
-        {name}_lanes all = {{*x}}, next = {{before}};
-        {EACH_LANE}
-        for (int lane = 0; lane < {lanes}; lane += 1)
-            {combine}
-        *x = all.all;
-    }}
-"""
-
-
-def _shift(operation: str, dtype: DType, lanes: int) -> str:
-    """The function that gives each lane what the lane before has, and the first one the neutral element."""
-    name = f"{dtype.name}x{lanes}"
-    return f"""{INLINE} void {operation}_shift_{name}({name} *x)
-{{
-    const {name} none = {_every(_neutral(operation, dtype), lanes)};
-    {_moved("*x", "*x", dtype, lanes, 1)}
-}}"""
-
-
-def _moved(to: str, x: str, dtype: DType, lanes: int, by: int) -> str:
-    """A vector's lanes moved up by some, with those of `none` below."""
-    places = ", ".join(str(lane if lane < by else lanes + lane - by) for lane in range(lanes))
-    return f"{SHUFFLE}({to}, none, {x}, {_places(dtype).name}x{lanes}, {places})"
-
-
-def _every(value: str, lanes: int) -> str:
-    return f"{{{', '.join([value] * lanes)}}}"
-
-
-def _neutral(operation: str, dtype: DType) -> str:
-    return neutral({"sum": "+", "product": "*"}.get(operation, operation), dtype)
-
-
-def _update(operation: str, dtype: DType, target: str, value: str) -> str:
-    return update({"sum": "+", "product": "*"}.get(operation, operation), dtype, target, value)

@@ -64,13 +64,12 @@ def _log(name: str) -> Callable[[Constants], str]:
 
 
 def abnormal(k: Constants) -> str:
-    """Whether a number is no positive normal one: whether one of two differences is negative."""
+    """Whether a number is no positive normal one: whether one of two differences is negative, as its highest bit."""
     least, most = 1 << k.mantissa, (2 * k.bias + 1 << k.mantissa) - 1
-    test = f"((bits - {hex(least)}u) | ({hex(most)}u - bits)) >> {8 * k.dtype.size - 1}"
-    return f"""{WRAPS} static inline int abnormal_{k.name}({k.c} x)
+    return f"""{WRAPS} static inline {k.bits} abnormal_{k.name}({k.c} x)
 {{
     const {k.bits} bits = bits_of_{k.name}(x);
-    return (int)({test});
+    return (bits - {hex(least)}u) | ({hex(most)}u - bits);
 }}"""
 
 

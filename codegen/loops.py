@@ -24,7 +24,7 @@ from codegen.expr import Load, loads
 from codegen.instruction_text import line
 from codegen.instructions import Barrier, Call, Let, Table, Write
 from codegen.integer import Compare, Int, Linear, Test, minimum, replaced
-from codegen.lanes import Counter, LaneLoop, hoisted, partials, shape
+from codegen.lanes import Counter, LaneLoop, Partial, Shape, full_vectors, hoisted, partials, shape
 from codegen.loop_ir import (
     NO_MARK,
     Block,
@@ -56,13 +56,16 @@ from codegen.scan import Scan, is_chained, scan
 from codegen.scan_loop import ScanLoop, ScanNames
 from codegen.selection import Selection, selection
 from codegen.selection_loop import CHUNK, Ahead, Instead, Lane, SelectionLoop, SelectionNames
-from codegen.simd import LaneReduction, confuses_gcc, invariants, kept_by_order, reductions
-from codegen.spread import in_chunks, spread_names
+from codegen.simd import LaneReduction, Lasting, confuses_gcc, invariants, kept_by_order, lasting, reductions
+from codegen.spread import in_vectors, spread_names
 from codegen.straight import mixes_iterations
 from codegen.style import Line, around, block, branch, names_in
+from codegen.vector_calls import VectorCalls, fetched, vector_calls
 from codegen.workspace import elements
 from microkernels.opencl_isa import is_device
 
+LEAST_SELECTED = 64
+"""The iterations from which on lanes select: to combine them takes as long as some ten of these."""
 BLOCK = 1024
 """The iterations of a vector loop that a thread runs at a time."""
 
@@ -80,6 +83,8 @@ class LoopScope:
     arrays there, so no loop inside is parallelised again."""
     accumulators: Mapping[str, str] = field(default_factory=dict)
     """The variables that accumulate elements, by the statements that reduce into them."""
+    lasting: Mapping[str, tuple[Shape, tuple[str, ...]]] = field(default_factory=dict)
+    """The vectors that take in a vector loop's reductions, as these go on in a loop around it: by its variable."""
     held: Mapping[Element, str] = field(default_factory=dict)
     """The variables that hold hoisted elements, which are only read."""
     instead: Mapping[str, Instead] = field(default_factory=dict)
@@ -96,6 +101,8 @@ class LoopScope:
     """In a loop for which this is chosen: the variables of divisors and their reciprocals (see `codegen.division`)."""
     shares: int = 1
     """On an OpenCL device: the number of work-items that share the loops around."""
+    calls: VectorCalls | None = None
+    """In lanes: what is called for whole vectors (see `codegen.vector_calls`)."""
 
     def inside(self, loop: For | Once) -> LoopScope:
         """The scope inside a loop."""
@@ -104,6 +111,10 @@ class LoopScope:
         variables = (*self.variables, *own)
         inner = replace(self, taken=self.taken.union(own), variables=variables, parallel=parallel)
         return inner.where([loop.test], self.ranges.inside(loop)) if isinstance(loop, For) else inner
+
+    def calling(self, calls: VectorCalls | None, kept: Mapping[Element, str]) -> LoopScope:
+        """The scope with calls of whole vectors, and where their values are kept; without, if nothing is kept."""
+        return replace(self, held={**self.held, **kept}, calls=calls) if kept else self
 
     def where(self, tests: Iterable[Test], ranges: Ranges | None = None) -> LoopScope:
         """The scope inside some conditions."""
@@ -220,7 +231,8 @@ class Writer:
             parted = self._split(loop, scope)
             if parted is not None:
                 return self._near(loop, end, parted, scope)
-            selected = selection(loop.body, self.program, loop.variable) if loop.step == 1 else None
+            selects = loop.step == 1 and (loop.most_span is None or loop.most_span >= LEAST_SELECTED)
+            selected = selection(loop.body, self.program, loop.variable) if selects else None
             if selected is not None:
                 return self._selecting(loop, end, selected, inner)
             scanned = scan(loop.body, self.program, loop.variable) if loop.step == 1 and self.tiles else None
@@ -230,21 +242,57 @@ class Writer:
             found = None if chained else reductions(loop.body, self.program, loop.variable)
             if found is not None:
                 return self._vectorized(loop, found, inner)
+        return self._serial(loop, scope)
+
+    def _serial(self, loop: For, scope: LoopScope) -> list[cgen.Generable]:
+        """The loop as it is, between the start and the end of reductions that go on in all of its iterations."""
+        before: list[cgen.Generable] = []
+        after: list[cgen.Generable] = []
+        for found in lasting(loop, self.program) if self.tiles else ():
+            if found.loop.variable not in scope.lasting:
+                scope, first, last = self._begun(found, scope)
+                before, after = [*before, *first], [*after, *last]
         unroll = [cgen.Pragma(f"GCC unroll {loop.mark.unroll}")] if self._may_unroll(loop) else []
-        return [*unroll, around(loop, [*self._in_order(loop), *self.write(loop.body, inner)])]
+        lines = [*unroll, around(loop, [*self._in_order(loop), *self.write(loop.body, scope.inside(loop))])]
+        return [block([*before, *lines, *after])] if before else lines
+
+    def _begun(self, found: Lasting, scope: LoopScope) -> tuple[LoopScope, list[cgen.Generable], list[cgen.Generable]]:
+        """The scope in which reductions go on, and what is printed before and behind it."""
+        lanes = shape(self.program, found.found, Counter.of(found.loop).trips)
+        own = partials(found.found, scope.taken)
+        pairs: list[tuple[Partial, str]] = []
+        for one in own:
+            taken = scope.taken.union(name for _, name in pairs)
+            pairs.append((one, fresh(f"{one.reduction.root}_all", taken)))
+        first = [Line(f"{one.type(lanes)} {name};") for one, name in pairs]
+        first += [one.filled(lanes, f"&{name}", 1) for one, name in pairs]
+        last = [one.stored(one.total(lanes, f"&{name}")) for one, name in pairs]
+        needed = scope.unknown(found.tests)
+        names = tuple(name for _, name in pairs)
+        inner = replace(
+            scope, taken=scope.taken.union(names), lasting={**scope.lasting, found.loop.variable: (lanes, names)}
+        )
+        return inner, [*first], [branch(conjunction(needed), [*last])] if needed else [*last]
 
     def _split(self, loop: For, scope: LoopScope) -> NearFunctions | None:
         """What may be far in a loop that is to be printed in vectors."""
         may_be = self.tiles and scope.near is None and loop.step == 1
-        return near_functions(loop.body, self.program) if may_be else None
+        found = near_functions(loop, self.program) if may_be else None
+        calls = self._calls(loop, scope) if found else None
+        if found is None or calls is None or not full_vectors(self.program, calls.width, None).masked:
+            return found
+        return None if found.functions.isdisjoint(calls.left) else found
 
     def _near(self, loop: For, end: Int, found: NearFunctions, scope: LoopScope) -> list[cgen.Generable]:
         """The loop in chunks: with functions of near numbers, or of all."""
 
-        def near(part: For, taken: frozenset[str]) -> list[cgen.Generable]:
-            return self._loop(part, replace(scope, near=found.functions, taken=taken))
+        def near(part: For, taken: frozenset[str], tests: list[cgen.Generable]) -> list[cgen.Generable]:
+            inner = replace(scope, near=found.functions, taken=taken)
+            if not tests:
+                return self._loop(part, inner)
+            return self._marked(part, inner, [*tests, *self.write(part.body, inner.inside(part))])
 
-        def far(part: For, taken: frozenset[str]) -> list[cgen.Generable]:
+        def far(part: For, taken: frozenset[str], _: list[cgen.Generable]) -> list[cgen.Generable]:
             mark = part.mark if found.in_lanes else NO_MARK
             return self._loop(replace(part, mark=mark), replace(scope, near=frozenset(), taken=taken))
 
@@ -314,7 +362,8 @@ class Writer:
         read = kept_by_order(loop.body, self.program, loop.variable)
         held = hoisted(read, StatementPrinter(self._buffers, self._sizes), scope.taken)
         inner = replace(scope, held={**scope.held, **held.names}, taken=scope.taken.union(held.names.values()))
-        lines = self._spread(loop, inner) or self._marked(loop, scope, self.write(loop.body, inner))
+        lines = self._spread(loop, inner) or self._calling(loop, inner)
+        lines = lines or self._marked(loop, scope, self.write(loop.body, inner))
         if not read:
             return lines
         whole = block([*held.lines, *lines])
@@ -322,14 +371,20 @@ class Writer:
         return [branch(conjunction(entered), [whole]) if entered else whole]
 
     def _spread(self, loop: For, scope: LoopScope) -> list[cgen.Generable] | None:
-        """The loop in chunks, if what it writes has gaps that a mask leaves out."""
+        """The loop in vectors, if what it writes has gaps that a mask leaves out."""
         may_be = self.tiles and not calls_library(loop.body, self.program, scope.near or frozenset())
         made = spread_names(loop, self.program, scope.taken) if may_be else None
         if made is None or loop.end is None:
             return None
         found, own = made
         inner = replace(scope, held={**scope.held, found.element: own.value}, taken=scope.taken | own.every)
-        return [in_chunks(loop, loop.end, found, own, self.write(loop.body, inner))]
+        body, plain = self.write(loop.body, inner), self.write(loop.body, scope)
+        parted = cut(loop, self.program, StatementPrinter(self._buffers, self._sizes), scope.taken | own.every)
+        if parted is None:
+            return in_vectors(loop, loop.end, found, own, body, plain)
+        line, before, after = parted
+        vectors = in_vectors(after, loop.end, found, own, body, plain)
+        return [block([line, around(before, [Line(IN_ORDER), *plain]), *vectors])]
 
     def _marked(self, loop: For, scope: LoopScope, body: list[cgen.Generable]) -> list[cgen.Generable]:
         """A loop with this body that the compiler shall vectorise, from where whole vectors begin."""
@@ -368,20 +423,47 @@ class Writer:
         read = invariants(loop.body, self.program, loop.variable)
         held = hoisted(read, StatementPrinter(self._buffers, self._sizes), scope.taken)
         scope = replace(scope, held=held.names, taken=scope.taken.union(held.names.values()))
-
-        def body(value: Int, accumulators: Mapping[str, str]) -> list[cgen.Generable]:
-            inside = substituted(loop.body, {loop.variable: value})
-            return self.write(inside, replace(scope, accumulators=accumulators))
-
-        counter = Counter(loop.variable, loop.start, loop.end, loop.step, loop.test_at)
-        lanes = shape(self.program, found, counter.trips)
-        printer = StatementPrinter(self._buffers, self._sizes)
-        aligned = cut(loop, self.program, printer, scope.taken) if self.tiles else None
-        begin = None if aligned is None else (aligned[0], aligned[2].start)
-        lines = LaneLoop(counter, lanes, partials(found, scope.taken), body, scope.taken, begin).lines()
-        whole = block([*held.lines, *lines])
+        lanes = shape(self.program, found, Counter.of(loop).trips)
+        lanes, into = scope.lasting.get(loop.variable, (lanes, ()))
+        calls = self._calls(loop, scope)
+        calls = calls if calls and lanes.masked and calls.width == lanes.lanes else None
+        whole = block([*held.lines, *self._lanes(loop, lanes, found, calls, scope, into)])
         entered = scope.unknown([loop.entered])
         return [branch(conjunction(entered), [whole]) if entered else whole]
+
+    def _calls(self, loop: For, scope: LoopScope) -> VectorCalls | None:
+        return vector_calls(loop.body, self.program, scope.taken) if self.tiles and loop.step == 1 else None
+
+    def _calling(self, loop: For, scope: LoopScope) -> list[cgen.Generable] | None:
+        """The loop in lanes, if functions of whole vectors are called in it."""
+        calls = self._calls(loop, scope)
+        lanes = full_vectors(self.program, calls.width, Counter.of(loop).trips) if calls else None
+        return self._lanes(loop, lanes, (), calls, scope) if lanes and lanes.masked else None
+
+    def _lanes(
+        self,
+        loop: For,
+        lanes: Shape,
+        found: tuple[LaneReduction, ...],
+        calls: VectorCalls | None,
+        scope: LoopScope,
+        into: Sequence[str] = (),
+    ) -> list[cgen.Generable]:
+        """The loop in vectors of a shape, with its reductions and calls."""
+        taken = scope.taken | (calls.names if calls else frozenset())
+
+        def body(value: Int, into: Mapping[str, str], kept: Mapping[Element, str]) -> list[cgen.Generable]:
+            inside = substituted(loop.body, {loop.variable: value})
+            return self.write(inside, replace(scope, accumulators=into).calling(calls, kept))
+
+        aligned = cut(loop, self.program, StatementPrinter(self._buffers, self._sizes), taken) if self.tiles else None
+        begin = None if aligned is None else (aligned[0], aligned[2].start)
+
+        def ahead(value: Int) -> list[cgen.Generable]:
+            return fetched(loop.body, self.program, loop.variable, value) if calls else []
+
+        own = partials(found, taken)
+        return LaneLoop(Counter.of(loop), lanes, own, body, taken, begin, ahead, into, calls).lines()
 
     def _jammed(self, loop: For, jam: JammedLoop, scope: LoopScope) -> list[cgen.Generable]:
         """The loop with the elements that its jammed iterations write in registers."""
@@ -399,12 +481,16 @@ class Writer:
         inside = scope.inside(loop)
         inner = inside.inside(tile.inner)
 
-        def body(node: Node, held: Mapping[Element, str], taken: frozenset[str]) -> list[cgen.Generable]:
-            return self.write(node, replace(inner, held={**inner.held, **held}, taken=inner.taken | taken))
+        def body(
+            node: Node, held: Mapping[Element, str], taken: frozenset[str], calls: VectorCalls | None
+        ) -> list[cgen.Generable]:
+            every = calls.every() if calls else {}
+            inside = replace(inner, held={**inner.held, **held}, taken=inner.taken | taken)
+            return self.write(node, inside.calling(calls, every))
 
         printer = StatementPrinter(self._buffers, self._sizes)
         few = self._few(loop, tile, scope)
-        lines = TileLoop(tile, printer, body, partial(around, loop), few, inside.taken).lines()
+        lines = TileLoop(tile, self.program, printer, body, partial(around, loop), few, inside.taken).lines()
         needed = (*scope.unknown([loop.entered]), *scope.unknown([tile.inner.entered]))
         return [branch(conjunction(needed), lines)] if needed else lines
 
@@ -430,7 +516,7 @@ class Writer:
             inner = replace(scope, held={**scope.held, **held})
             return [line for node in nodes for line in self.write(node, inner)]
 
-        counter = Counter(loop.variable, loop.start, loop.end, loop.step, loop.test_at)
+        counter = Counter.of(loop)
         lanes = min(self.program.isa.lanes(found.dtype), self.program.isa.most_lanes)
         printer = StatementPrinter(self._buffers, {})
         lines = ScanLoop(counter, found, lanes, printer, body, partial(self.write, loop.body, scope), names).lines()
@@ -446,7 +532,7 @@ class Writer:
             return self.write(substituted(loop.body, {loop.variable: value}), replace(scope, instead=instead))
 
         def lanes(reduction: LaneReduction, counter: Counter, lane: Lane, ahead: Ahead) -> list[cgen.Generable]:
-            def one(value: Int, accumulators: Mapping[str, str]) -> list[cgen.Generable]:
+            def one(value: Int, accumulators: Mapping[str, str], _: Mapping[Element, str]) -> list[cgen.Generable]:
                 return lane(value, accumulators[reduction.statement])
 
             found = shape(self.program, [reduction], counter.trips)
@@ -455,7 +541,7 @@ class Writer:
             variables = partials([reduction], scope.taken)
             return [block(LaneLoop(counter, found, variables, one, scope.taken, ahead=ahead).lines())]
 
-        counter = Counter(loop.variable, loop.start, loop.end, loop.step, loop.test_at)
+        counter = Counter.of(loop)
         isa = self.program.isa
         keys = min(isa.lanes(selected.dtype), isa.most_lanes)
         size = CHUNK * isa.lanes(selected.dtype)
@@ -479,17 +565,19 @@ class Writer:
         statement = self.program.statements[run.statement]
         if isinstance(statement.body, Instructions):
             return instructed(statement.iterators, run.values, statement.body, scope.taken, self.bounds)
-        printer = StatementPrinter(
-            self._buffers, self._values(run), scope.held, scope.near or frozenset(), scope.over or {}
-        )
-        asserted = checks(statement.body, self.program, printer) if self.bounds else []
+        calls, body = scope.calls, statement.body
+        buffers = self._buffers if calls is None else self._buffers | calls.buffers
+        printer = StatementPrinter(buffers, self._values(run), scope.held, scope.near or frozenset(), scope.over or {})
+        asserted = checks(body, self.program, printer) if self.bounds else []
+        if calls is not None:
+            asserted, body = [*asserted, *calls.before(run.statement, printer)], calls.rest[run.statement]
         if run.statement in scope.instead:
-            return [*asserted, *scope.instead[run.statement](printer, statement.body)]
+            return [*asserted, *scope.instead[run.statement](printer, body)]
         into = scope.accumulators.get(run.statement)
-        text = printer.assign(statement.body) if into is None else printer.update(into, statement.body)
-        if run.statement in scope.declaring:
-            text = f"{self._buffers[statement.body.target.array].dtype.c_name} {text}"
-        return [*asserted, Line(text, printer.names(statement.body, into is None))] if text else asserted
+        text = printer.assign(body) if into is None else printer.update(into, body)
+        if run.statement in scope.declaring and printer.at(body.target) not in scope.held:
+            text = f"{self._buffers[body.target.array].dtype.c_name} {text}"
+        return [*asserted, Line(text, printer.names(body, into is None))] if text else asserted
 
 
 def declarator(buffer: Buffer) -> str:

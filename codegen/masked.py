@@ -8,8 +8,9 @@ for q < 14:                                 f32x16 Y_lanes, X_lanes, …;
                                               for (lane < 16)  if (lane < 14) Y[lane] = Y_lanes;
 
 A condition on the lane is a mask, and so is the end of the loop: no lane runs alone. What all lanes read is loaded
-before the loop, since compilers do not load one element under a mask. Each operation is a loop of its own: gcc makes
-no vectors of several different conditions in one loop.
+before the loop, since compilers do not load one element under a mask. A variable of each iteration's own becomes a
+vector that is not stored. Each operation is a loop of its own: gcc makes no vectors of several different conditions in
+one loop.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from codegen import style
 from codegen.expr import accessed, loads
 from codegen.integer import Compare, Int, Linear, Test, floor_quotient, gaps, maximum, minimum, parts_of
 from codegen.lanes import MASKED_SIZE, Hoisted, counted, hoisted
-from codegen.loop_ir import Block, For, If, Node, Run, substituted
+from codegen.loop_ir import Block, Declare, For, If, Node, Run, substituted
 from codegen.macros import EACH_LANE
 from codegen.names import c_name, fresh
 from codegen.program import Assign, Program
 from codegen.ranges import Ranges
 from codegen.scalar import Element, StatementPrinter, literal
-from codegen.simd import Use, is_apart, printer_of
+from codegen.simd import Use, declared, is_apart, printer_of
 from codegen.style import Line
 from microkernels.dtypes import i32
 
@@ -48,7 +49,7 @@ class Masked:
 class JammedLoop:
     """A vector loop without loops inside: its instances, what they write, and what all lanes read.
 
-    The bounds of the instances are values of the loop's variable.
+    The bounds of the instances are values of the loop's variable. Each iteration has the variables `own` for itself.
     """
 
     loop: For
@@ -57,6 +58,7 @@ class JammedLoop:
     instances: tuple[Masked, ...]
     written: tuple[Element, ...]
     shared: tuple[Element, ...]
+    own: frozenset[str]
 
 
 def jammed(loop: For, program: Program, known: Ranges) -> JammedLoop | None:
@@ -64,7 +66,7 @@ def jammed(loop: For, program: Program, known: Ranges) -> JammedLoop | None:
 
     None as well if an instance is no plain assignment, a type differs in size from another one or has no masks, lanes
     access other than neighbours, which compilers load one by one under a mask, or two elements of an array that is
-    written may be the same.
+    written may be the same; or if an iteration does not set a variable of its own first.
     """
     if loop.end is None or loop.step != 1:
         return None
@@ -87,12 +89,14 @@ def jammed(loop: For, program: Program, known: Ranges) -> JammedLoop | None:
     every = tuple(dict.fromkeys(element for element, _ in found))
     if not all(_is_dense(element, loop.variable) for element in every):
         return None
-    if not all(loop.variable in element.names for element in written) or _may_meet(every, written):
+    own = declared(loop.body)
+    alone = [element for element in written if loop.variable not in element.names]
+    if any(element.array not in own or not _is_set_first(element, instances, program) for element in alone):
         return None
-    shared = tuple(element for element in every if loop.variable not in element.names)
-    if not all(_is_inside(element, program, known) for element in shared):
+    shared = tuple(element for element in every if loop.variable not in element.names and element not in alone)
+    if _may_meet(every, written) or not all(_is_inside(element, program, known) for element in shared):
         return None
-    return JammedLoop(loop, loop.end, lanes, instances, written, shared)
+    return JammedLoop(loop, loop.end, lanes, instances, written, shared, own)
 
 
 WHOLE = 8
@@ -107,6 +111,8 @@ def _instances(body: Node, variable: str) -> tuple[Masked, ...] | None:
             case Block(several):
                 for one in several:
                     yield from visit(one, lows, highs)
+            case Declare(_, inside):
+                yield from visit(inside, lows, highs)
             case Run():
                 yield Masked(node, lows, highs)
             case If(test, then, None):
@@ -162,6 +168,19 @@ def _may_meet(every: tuple[Element, ...], written: tuple[Element, ...]) -> bool:
     return any(not is_apart(*pair) for pair in combinations(every, 2) if not set(written).isdisjoint(pair))
 
 
+def _is_set_first(element: Element, instances: tuple[Masked, ...], program: Program) -> bool:
+    """Whether the first instance with an element sets it, in every lane."""
+    for one in instances:
+        body = program.statements[one.run.statement].body
+        assert isinstance(body, Assign), "all instances are assignments"
+        printer = printer_of(Use(one.run.statement, one.run.values), program)
+        if element in map(printer.at, loads(body.expr)):
+            return False
+        if printer.at(body.target) == element:
+            return body.op == "=" and not one.lows and not one.highs
+    return False
+
+
 def _is_dense(element: Element, variable: str) -> bool:
     """Whether consecutive values of a variable access neighbours, or all the same element."""
     outer, along = element.indices[:-1], element.indices[-1:]
@@ -212,7 +231,7 @@ class JammedLines:
         """The instances in the lanes from an iteration on."""
         bounds = _Bounds(self.jam, place, taken)
         values = {self.jam.loop.variable: place + Linear.name("lane")}
-        written = [self._at(element, values) for element in self.jam.written]
+        written = {self._at(element, values): element for element in self.jam.written}
         runs = [substituted(one.run, values) for one in self.jam.instances]
         conditions = [bounds.condition(one.lows, one.highs) for one in self.jam.instances]
         whole = bounds.condition((), ())
@@ -224,9 +243,9 @@ class JammedLines:
             return names.setdefault((element, condition), fresh(root, taken.union(names.values())))
 
         lines: list[cgen.Generable] = []
-        for element in written:
+        for element, at in written.items():
             lines += self._declared(name(element, whole), element)
-            if not self._is_set_first(element, runs):
+            if not _is_set_first(at, self.jam.instances, self.program):
                 lines.append(self._loaded(name(element, whole), element, whole))
         kept = {element: f"{name(element, whole)}.lane[lane]" for element in written}
         for one, run, condition in zip(self.jam.instances, runs, conditions, strict=True):
@@ -241,7 +260,9 @@ class JammedLines:
             own = fresh("value", taken.union(names.values()))
             body = self.write(run, {**held.names, **kept, **loaded, target: own}, taken.union(names.values(), [own]))
             lines.append(self._updated(own, kept[target], target, bounds.inner(one.lows, one.highs), body))
-        return [*bounds.lines, *lines, *(self._stored(name(element, whole), element, whole) for element in written)]
+        kept_in_memory = [element for element in written if element.array not in self.jam.own]
+        lines += [self._stored(name(element, whole), element, whole) for element in kept_in_memory]
+        return [*bounds.lines, *lines]
 
     def _loaded(self, name: str, element: Element, condition: str) -> cgen.Generable:
         """A vector of elements, with 0 in the lanes outside a condition.
@@ -291,18 +312,6 @@ class JammedLines:
         body = self.program.statements[run.statement].body
         assert isinstance(body, Assign), "all instances are assignments"
         return list(map(printer_of(Use(run.statement, run.values), self.program).at, loads(body.expr)))
-
-    def _is_set_first(self, element: Element, runs: list[Node]) -> bool:
-        """Whether the first instance with an element sets it, in every lane."""
-        for one, run in zip(self.jam.instances, runs, strict=True):
-            assert isinstance(run, Run), "a run stays one"
-            body = self.program.statements[run.statement].body
-            assert isinstance(body, Assign), "all instances are assignments"
-            if element in self._read(run):
-                return False
-            if printer_of(Use(run.statement, run.values), self.program).at(body.target) == element:
-                return body.op == "=" and not one.lows and not one.highs
-        return False
 
     def _at(self, element: Element, values: Mapping[str, Int]) -> Element:
         return Element(element.array, tuple(index.substitute(values) for index in element.indices))

@@ -3,12 +3,17 @@
                                               for (i_first…)  // a chunk at a time
                                                 for (i…) far |= far_f32(x[i]);
 for (i…)  // vectorize                          if (far)
-  y[i] = sin(x[i]);                    ->         for (i…) y[i] = sin_f32(x[i]);  // C's
+  x[i] = sin(x[i]);                    ->         for (i…) x[i] = sin_f32(x[i]);  // C's
                                                 else
-                                                  for (i…) y[i] = near_sin_f32(x[i]);  // in vectors
+                                                  for (i…) x[i] = near_sin_f32(x[i]);  // in vectors
 
 sin, cos and tan run in vectors if all their arguments are near. Logarithms always do, and take half the time if all are
-of positive normal numbers.
+of positive normal numbers, unless there are functions of whole vectors (`codegen.vector_functions`). Where C's
+functions would run, a loop that may run again is taken to be near at first, which saves most of the time of the tests:
+
+for (i…) { far |= far_f32(x[i]); y[i] = near_sin_f32(x[i]); }
+if (far)
+  for (i…) y[i] = sin_f32(x[i]);
 """
 
 from __future__ import annotations
@@ -19,6 +24,7 @@ from dataclasses import dataclass, replace
 import cgen
 
 from codegen import logarithms, powers, style
+from codegen.division import divisors
 from codegen.expr import (
     CHOOSING,
     FUNCTIONS,
@@ -29,7 +35,9 @@ from codegen.expr import (
     FunctionCall,
     Load,
     Ternary,
+    accessed,
     loads,
+    looked_up,
     map_loads,
     walk,
 )
@@ -49,7 +57,10 @@ CHUNK = 1024
 
 
 FAR = {PERIODIC: "far", frozenset(logarithms.NAMES): "abnormal"}
-"""The functions with a form for near numbers, which a loop uses of one group, and the test for far numbers."""
+"""The functions with a form for near numbers, which a loop uses of one group, and the test for far numbers.
+
+It gives a word whose highest bit is set for these: all instruction sets have vectors of such words.
+"""
 
 
 @dataclass(frozen=True)
@@ -67,6 +78,20 @@ class NearFunctions:
 
     functions: frozenset[str]
     arguments: tuple[Taken, ...]
+    repeatable: bool = False
+    """Whether iterations only set elements that none reads, so that they may run again."""
+
+    @property
+    def size(self) -> int:
+        """The bytes of the largest argument."""
+        return max(one.dtype.size for one in self.arguments)
+
+    def tests(self, is_far: str) -> list[cgen.Generable]:
+        """The lines of an iteration after which a word's highest bit is set if a number is far."""
+        test = FAR[self.functions]
+        calls = ((one, f"{test}_{one.dtype.name}({one.text})") for one in self.arguments)
+        words = ((one, call if one.dtype.size == self.size else f"(uint64_t){call} << 32") for one, call in calls)
+        return [Line(f"{is_far} |= {word};", one.names) for one, word in words]
 
     @property
     def in_lanes(self) -> bool:
@@ -74,16 +99,32 @@ class NearFunctions:
         return PERIODIC.isdisjoint(self.functions)
 
 
-def near_functions(body: Node, program: Program) -> NearFunctions | None:
+def near_functions(loop: For, program: Program) -> NearFunctions | None:
     """The functions for which a loop's iterations are told apart, and their arguments; None if that can't be or pay.
 
     An argument is known before an iteration, unless it belongs to a loop inside, is below a condition, or depends on
     elements that the iteration writes before. Scalars that only the iteration has are replaced by their values.
     """
-    called = _called(body, program)
+    called = _called(loop.body, program)
     functions = next((functions for functions in FAR if called & functions), frozenset[str]())
-    found = _arguments(body, program, functions) if functions else ()
-    return NearFunctions(functions, found) if found else None
+    found = _arguments(loop.body, program, functions) if functions else ()
+    made = NearFunctions(functions, found)
+    return replace(made, repeatable=not made.in_lanes and _is_repeatable(loop, program)) if found else None
+
+
+def _is_repeatable(loop: For, program: Program) -> bool:
+    """Whether iterations only set elements that none reads, and no form of the loop but the usual one is better."""
+    own, written, read = declared(loop.body), set[str](), set[str]()
+    for use in uses(loop.body):
+        assign = program.statements[use.statement].body
+        if not isinstance(assign, Assign) or assign.op != "=" or use.nested or use.conditional:
+            return False
+        target = printer_of(use, program).at(assign.target)
+        if target.array not in own and loop.variable not in target.names:
+            return False
+        written.add(target.array)
+        read |= {load.array for load in (*accessed(assign.expr), *looked_up(assign.target))}
+    return read.isdisjoint(written - own) and not divisors(loop, program)
 
 
 def _arguments(body: Node, program: Program, functions: frozenset[str]) -> tuple[Taken, ...]:
@@ -147,8 +188,8 @@ def _taken(expr: Expr, printer: StatementPrinter, functions: frozenset[str]) -> 
             yield node.args[0], f64 if isinstance(own, Weak) else f32 if own.is_stored else own
 
 
-Printed = Callable[[For, frozenset[str]], list[cgen.Generable]]
-"""The C of a loop, where some more names are in use."""
+Printed = Callable[[For, frozenset[str], list[cgen.Generable]], list[cgen.Generable]]
+"""The C of a loop, where some more names are in use, with some lines at the start of each iteration."""
 
 
 def chunked(
@@ -159,17 +200,13 @@ def chunked(
     first, past, is_far = names
     taken |= frozenset(names)
     part = replace(For.counted(loop.variable, Linear.name(past), loop.body, Linear.name(first)), mark=loop.mark)
-    until = minimum(end, Linear.name(first) + CHUNK)
-    test = FAR[found.functions]
-    tests: list[cgen.Generable] = [
-        Line(f"{is_far} |= {test}_{one.dtype.name}({one.text});", one.names) for one in found.arguments
-    ]
-    body = [
-        Line(f"const int64_t {past} = {until};", until.names),
-        Line(f"int {is_far} = 0;"),
-        Line(EACH_VECTOR),
-        around(part, tests),
-        style.IfStatement(Line(is_far), block(far(part, taken)), block(near(part, taken))),
-    ]
+    until, tests = minimum(end, Linear.name(first) + CHUNK), found.tests(is_far)
+    again, bits, is_true = block(far(part, taken, [])), 8 * found.size, Line(f"{is_far} >> {8 * found.size - 1}")
+    if found.repeatable:
+        forms = [*near(part, taken, tests), style.IfStatement(is_true, again)]
+    else:
+        forms = [Line(EACH_VECTOR), around(part, tests)]
+        forms.append(style.IfStatement(is_true, again, block(near(part, taken, []))))
+    body = [Line(f"const int64_t {past} = {until};", until.names), Line(f"uint{bits}_t {is_far} = 0;"), *forms]
     whole = replace(loop, variable=first, test=replaced(loop.test, {loop.variable: Linear.name(first)}), step=CHUNK)
     return around(whole, body)

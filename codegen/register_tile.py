@@ -28,6 +28,7 @@ from codegen.program import MOST_VECTORS, Assign, Program
 from codegen.scalar import Element, StatementPrinter, literal
 from codegen.simd import declared, printer_of, uses
 from codegen.style import Line
+from codegen.vector_calls import VectorCalls, in_lanes, vector_calls
 from microkernels.dtypes import DType, i32
 
 
@@ -122,8 +123,8 @@ def _accesses(body: Node, program: Program) -> list[tuple[Element, bool]] | None
     return found
 
 
-Body = Callable[[Node, Mapping[Element, str], frozenset[str]], list[cgen.Generable]]
-"""Prints a loop's body with names for some elements, given the names in use."""
+Body = Callable[[Node, Mapping[Element, str], frozenset[str], VectorCalls | None], list[cgen.Generable]]
+"""Prints a loop's body with names for some elements, given the names in use, and what is called for whole vectors."""
 Around = Callable[[list[cgen.Generable]], cgen.Generable]
 """The outer loop around some lines."""
 
@@ -133,6 +134,7 @@ class TileLoop:
     """A register tile to be printed, with the outer loop `around` its vectors."""
 
     tile: VectorTile
+    program: Program
     printer: StatementPrinter
     body: Body
     around: Around
@@ -183,7 +185,8 @@ class TileLoop:
         def vector(body: list[cgen.Generable], kept: Sequence[int], stores: Sequence[int]) -> cgen.Generable:
             before = [f"{self._type(n)}_lanes {names.lanes[n]} = {{{names.vectors[n]}[{number}]}};" for n in kept]
             after = [f"{names.vectors[n]}[{number}] = {names.lanes[n]}.all;" for n in stores]
-            lines = [*map(Line, before), Line(EACH_LANE), counted("int", "lane", tile.lanes, body), *map(Line, after)]
+            loops = in_lanes(body, lambda part: [Line(EACH_LANE), counted("int", "lane", tile.lanes, part)])
+            lines = [*map(Line, before), *loops, *map(Line, after)]
             return counted("int", names.number, vectors, lines) if vectors > 1 else style.Braces(lines)
 
         def moved(numbers: Sequence[int], load: bool) -> list[cgen.Generable]:
@@ -192,12 +195,14 @@ class TileLoop:
 
         every = range(len(elements))
         own = [n for n in every if tile.kept[n] in tile.written]
-        body = self.body(substituted(tile.inner.body, {tile.inner.variable: place}), lanes, names.all)
+        calls = vector_calls(tile.inner.body, self.program, self.taken | names.all | {left or ""})
+        calls = calls if calls and calls.width == tile.lanes else None
+        body = self.body(substituted(tile.inner.body, {tile.inner.variable: place}), lanes, names.all, calls)
         return [
             *(Line(f"{self._type(n)} {names.vectors[n]}[{vectors}];") for n in every),
             *(Line(f"fill_{self._type(n)}({names.vectors[n]}, {vectors}, {self._zero(n)});") for n in every),
             vector(moved(every, True), every, every),
-            self.around([vector(body, every, own)]),
+            self.around([vector([*(calls.vectors() if calls else []), *body], every, own)]),
             vector(moved(own, False), own, []),
         ]
 

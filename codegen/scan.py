@@ -91,7 +91,7 @@ class Scan:
 def scan(body: Node, program: Program, variable: str) -> Scan | None:
     """The scan of a loop's `body` over its `variable`; None if there is none, or more than that is shared.
 
-    A reduction that no other statement looks at is none.
+    A reduction that no other statement looks at is none. Nor is one of smaller numbers, which gcc converts one by one.
 
     A mark `vectorize` requires a proof that the other statements' iterations are independent of each other.
     """
@@ -136,6 +136,8 @@ def _scan(
     if any(load.array in earlier for load in accessed(value)):
         return None
     op = own.op if found is None else found.op
+    if any(dtypes[load.array].size != dtype.size for load in loads(value)):
+        return None
     return Scan(use.statement, op, value, Element(target, before_it.indices), dtype, found is not None, before, after)
 
 

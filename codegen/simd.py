@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from codegen.arithmetic import least, most, update
+from codegen.declarations import touched
 from codegen.expr import Binary, Load, loads, placed
 from codegen.expr import Node as ExprNode
 from codegen.expr import walk as expressions
-from codegen.integer import Int
-from codegen.loop_ir import Declare, For, If, Node, Run, inside, walk
+from codegen.integer import Int, Test
+from codegen.loop_ir import Declare, For, If, Node, Run, inside, walk, written_out
 from codegen.names import c_name
 from codegen.program import Assign, Buffer, Program
 from codegen.scalar import Element, StatementPrinter, literal
@@ -121,6 +122,60 @@ def reductions(body: Node, program: Program, variable: str) -> tuple[LaneReducti
     met = any(other != one and not is_apart(other, one) for one in at_times for other in elements)
     repeated = len({reduction.statement for reduction in found}) < len(found)
     return None if shared or met or repeated else tuple(found)
+
+
+@dataclass(frozen=True)
+class Lasting:
+    """The reductions of a vector loop into elements that stay the same in all iterations of a loop around it.
+
+    They run if `tests` hold, which are the same in all these iterations.
+    """
+
+    loop: For
+    found: tuple[LaneReduction, ...]
+    tests: tuple[Test, ...]
+
+
+def lasting(loop: For, program: Program) -> tuple[Lasting, ...]:
+    """The vector loops inside a loop whose lanes may go on from one of its iterations to the next.
+
+    Nothing else in the loop accesses what they reduce into.
+    """
+    runs = [use.statement for use in uses(loop.body)]
+    own = declared(loop.body)
+
+    def are_alone(found: tuple[LaneReduction, ...]) -> bool:
+        every = {reduction.statement for reduction in found}
+        others = {array for run in runs if run not in every for array in touched(program.statements[run])}
+        return all(
+            runs.count(reduction.statement) == 1 and reduction.element.array not in others | own for reduction in found
+        )
+
+    made = []
+    for inner, tests, variables in _vector_loops(loop.body, (loop.entered,), frozenset((loop.variable,))):
+        found = reductions(written_out(inner.body), program, inner.variable) or ()
+        names = frozenset[str]().union(*(part.names for part in (*tests, *(r.element for r in found))))
+        if found and variables.isdisjoint(names) and are_alone(found):
+            made.append(Lasting(inner, found, tests))
+    return tuple(made)
+
+
+def _vector_loops(
+    node: Node, tests: tuple[Test, ...], variables: frozenset[str]
+) -> Iterator[tuple[For, tuple[Test, ...], frozenset[str]]]:
+    """The vector loops below a node, each with the conditions and the variables of the loops around it."""
+    if isinstance(node, For):
+        tests = (*tests, node.entered)
+        if node.mark.vectorize and node.end is not None:
+            yield node, tests, variables
+            return
+        variables |= {node.variable}
+    elif isinstance(node, If):
+        if node.other is not None:
+            return
+        tests = (*tests, node.test)
+    for child in inside(node):
+        yield from _vector_loops(child, tests, variables)
 
 
 def is_apart(one: Element | Load, other: Element | Load) -> bool:

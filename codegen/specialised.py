@@ -17,7 +17,7 @@ from dataclasses import replace
 from itertools import pairwise, product
 
 from codegen.integer import Compare, Int, Linear, Op, Relation, Test, connected, gaps, parts_of
-from codegen.loop_ir import Block, For, If, Node, Once, inside, mapped, substituted
+from codegen.loop_ir import Block, Comment, Declare, For, If, Node, Once, inside, mapped, substituted
 from codegen.loop_ir import walk as nodes
 from codegen.ranges import UNKNOWN, Ranges, simplified
 
@@ -75,6 +75,9 @@ def _written_out(node: Node, known: Ranges) -> Node | None:
             return None if inside is None else _where([test], inside, known)
         case Block(several):
             return _block(_written_out(part, known) for part in several)
+        case Declare(_, body) | Comment(_, body):
+            inside = _written_out(body, known)
+            return None if inside is None else replace(node, body=inside)
         case If() | Once():
             return None
     return node

@@ -1,28 +1,29 @@
 """Loops in vector lanes that write every second or fourth element: whole vectors, stored under a mask.
 
-                                       for (i_first…) {                  // a chunk at a time
-                                         double a_spread[2 * CHUNK];
-for (i…)  // vectorize                   for (i…) {                      // in vectors
+                                       for (i_first…) {                  // a vector at a time
+                                         double a_spread[16];
+for (i…)  // vectorize                   for (i…) {
   a[2*i] = f(i);                 ->        double a_value = f(i);
                                            a_spread[2*(i - i_first)] = a_value; a_spread[2*(i - i_first) + 1] = a_value;
                                          }
                                          for (at…)  if (!(at & 1))  a[2*i_first + at] = a_spread[at];
                                        }
+                                       for (i…)  a[2*i] = f(i);          // what is left
 
-Compilers would store the lanes of such a vector one after the other.
+Compilers would store the lanes of such a vector one after the other. They keep `a_spread` in registers.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import cgen
 
 from codegen import style
 from codegen.expr import loads
-from codegen.integer import Int, Linear, minimum, replaced
+from codegen.integer import Compare, Int, Linear, floor_quotient, maximum
 from codegen.loop_ir import Block, For, Node, Run
-from codegen.macros import EACH_VECTOR
+from codegen.macros import EACH_LANE
 from codegen.names import all_fresh, c_name
 from codegen.program import APART, Assign, Program
 from codegen.scalar import Element
@@ -30,18 +31,17 @@ from codegen.simd import Use, printer_of
 from codegen.style import Line, around
 from microkernels.isa import ISA
 
-CHUNK = 128
-"""The iterations whose values are kept together: they stay in L1."""
 FEW = 16
 """Loops with fewer iterations store their elements one by one: these are two vectors of f64."""
 
 
 @dataclass(frozen=True)
 class Spread:
-    """What a loop writes `apart` elements from each other, and what it writes first; `read` if it reads it, too."""
+    """What a loop writes `apart` elements from each other, and a vector's first one; `read` if it reads it, too."""
 
     element: Element
     apart: int
+    lanes: int
     text: str
     first: str
     names: frozenset[str]
@@ -79,7 +79,7 @@ def spread_names(loop: For, program: Program, taken: frozenset[str]) -> tuple[Sp
     read = body.op != "=" or element in map(printer.at, loads(body.expr))
     own = printer.element_names(element) | printer.element_names(start)
     texts = printer.element(element), printer.element(start)
-    return Spread(element, apart, *texts, own, buffer.dtype.c_name, read), names
+    return Spread(element, apart, program.isa.lanes(buffer.dtype), *texts, own, buffer.dtype.c_name, read), names
 
 
 def _only(body: Node) -> Run | None:
@@ -93,44 +93,43 @@ def _only(body: Node) -> Run | None:
 
 @dataclass(frozen=True)
 class SpreadNames:
-    """The names of variables in a loop's text: an iteration's value, a chunk and its ends, and a place in it."""
+    """The names of variables in a loop's text: an iteration's value, a vector's values and start, and a place in it."""
 
     value: str
-    chunk: str
+    spread: str
     first: str
-    past: str
     at: str
 
     @property
     def every(self) -> frozenset[str]:
-        return frozenset((self.value, self.chunk, self.first, self.past, self.at))
+        return frozenset((self.value, self.spread, self.first, self.at))
 
     @staticmethod
     def of(loop: For, element: str, taken: frozenset[str]) -> SpreadNames:
         root, variable = c_name(element), loop.variable
-        wanted = (f"{root}_value", f"{root}_spread", f"{variable}_first", f"{variable}_past", "at")
+        wanted = (f"{root}_value", f"{root}_spread", f"{variable}_first", "at")
         return SpreadNames(*all_fresh(wanted, taken | {variable}))
 
 
-def in_chunks(loop: For, end: Int, found: Spread, names: SpreadNames, body: list[cgen.Generable]) -> cgen.Generable:
-    """The loop in chunks; `body` gives `names.value` its value in an iteration."""
-    first, apart = Linear.name(names.first), found.apart
-    until = minimum(end, first + CHUNK)
-    part = replace(For.counted(loop.variable, Linear.name(names.past), loop.body, first), mark=loop.mark)
-    place = f"{names.chunk}[{apart}*({loop.variable} - {names.first})"
+def in_vectors(
+    loop: For, end: Int, found: Spread, names: SpreadNames, body: list[cgen.Generable], plain: list[cgen.Generable]
+) -> list[cgen.Generable]:
+    """The loop in vectors; `body` gives `names.value` its value in an iteration, `plain` runs those that are left."""
+    first, apart, lanes = Linear.name(names.first), found.apart, found.lanes
     before = f" = {found.text}" if found.read else ""
     value = Line(f"{found.kind} {names.value}{before};", found.names)
+    place = f"{names.spread}[{apart}*({loop.variable} - {names.first})"
     copies = [Line(f"{place}{f' + {at}' if at else ''}] = {names.value};") for at in range(apart)]
-    count = (Linear.name(names.past) - first) * apart
-    store = Line(f"(&{found.first})[{names.at}] = {names.chunk}[{names.at}];", found.names)
+    store = Line(f"(&{found.first})[{names.at}] = {names.spread}[{names.at}];", found.names)
     stores: list[cgen.Generable] = [style.IfStatement(Line(f"!({names.at} & {apart - 1})"), style.Braces([store]))]
     lines: list[cgen.Generable] = [
-        Line(f"const int64_t {names.past} = {until};", until.names),
-        Line(f"{found.kind} {names.chunk}[{apart * CHUNK}];"),
-        Line(EACH_VECTOR),
-        around(part, [value, *body, *copies]),
-        Line(EACH_VECTOR),
-        around(For.counted(names.at, count, loop.body), stores),
+        Line(f"{found.kind} {names.spread}[{apart * lanes}];"),
+        Line(EACH_LANE),
+        around(For.counted(loop.variable, first + lanes, loop.body, first), [value, *body, *copies]),
+        Line(EACH_LANE),
+        around(For.counted(names.at, Linear.of(apart * lanes), loop.body), stores),
     ]
-    whole = replace(loop, variable=names.first, test=replaced(loop.test, {loop.variable: first}), step=CHUNK)
-    return around(whole, lines)
+    whole = For(names.first, loop.start, Compare(first + (lanes - 1), "<", end), lanes, loop.body)
+    rest = maximum(loop.start, loop.start + floor_quotient(end - loop.start, lanes) * lanes)
+    left = [around(For.counted(loop.variable, end, loop.body, rest), plain)] if rest != end else []
+    return [around(whole, lines), *left]

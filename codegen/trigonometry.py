@@ -17,7 +17,9 @@ Larger numbers need some hundred digits of pi, which no vector should wait for: 
 
 from __future__ import annotations
 
-from codegen.macros import IN_LANES
+import struct
+
+from codegen.macros import IN_LANES, WRAPS
 from codegen.polynomials import horner
 from microkernels.dtypes import DType, f32, f64
 from microkernels.isa import ISA
@@ -90,8 +92,14 @@ def _polynomials(dtype: DType, end: str) -> list[str]:
 
 
 def _far(dtype: DType) -> str:
-    size, end = ("fabsf", "f") if dtype == f32 else ("fabs", "")
-    return f"static inline int far_{dtype.name}({dtype.c_name} x) {{ return !({size}(x) < {FAR[dtype]!r}{end}); }}"
+    """A word whose highest bit is set for far numbers: without their signs, numbers compare as their bits do."""
+    real, word, bits = ("f", "I", "uint32_t") if dtype == f32 else ("d", "Q", "uint64_t")
+    (least,) = struct.unpack(f"<{word}", struct.pack(f"<{real}", FAR[dtype]))
+    sign = f"(({bits})1 << {8 * dtype.size - 1})"
+    return f"""{WRAPS} static inline {bits} far_{dtype.name}({dtype.c_name} x)
+{{
+    return {hex(least - 1)}u - (bits_of_{dtype.name}(x) & ~{sign});
+}}"""
 
 
 def _near_by_fma(name: str) -> str:

@@ -63,22 +63,6 @@ def any_edges(name: str, rows: int, vectors: int) -> str:
     """
     whole = [f"        case {v}: {tile(rows, v, 'last')} return;" for v in range(1, vectors + 1)]
     fewer = [f"        case {r}: {tile(r, vectors, 'last')} return;" for r in range(1, rows)]
-    group = min(CORNER_ROWS, rows - 1)
-    single = [f"            case {r}: {tile(r, 1, 'part', 'a + i', 'b + j', 'cj')} break;" for r in range(1, group + 1)]
-    corner = [
-        "    for (int64_t j = 0; j < n; j += LANES_T) {",
-        "        const int64_t part = least_T(n - j, LANES_T);",
-        f"        for (int64_t i = 0; i < m; i += {group}) {{",
-        f"            const int64_t some = least_T(m - i, {group});",
-        f"            C_SPACE T *cj[{group}];",
-        "            for (int64_t r = 0; r < some; r++)",
-        "                cj[r] = c[i + r] + j;",
-        "            switch (some) {",
-        *single,
-        "            }",
-        "        }",
-        "    }",
-    ]
     return "\n".join(
         [
             f"NOINLINE void {name}_edge({PARAMETERS})",
@@ -95,7 +79,7 @@ def any_edges(name: str, rows: int, vectors: int) -> str:
             *fewer,
             "        }",
             "    }",
-            *(corner if vectors > 1 and rows > 1 else []),
+            *(_corner(min(CORNER_ROWS, rows - 1)) if vectors > 1 and rows > 1 else []),
             "}",
             f"INLINE void {name}({PARAMETERS})",
             "{",
@@ -106,3 +90,22 @@ def any_edges(name: str, rows: int, vectors: int) -> str:
             "}",
         ]
     )
+
+
+def _corner(group: int) -> list[str]:
+    """The lines for tiles with neither all rows nor all vectors, in groups of so many rows."""
+    single = [f"            case {r}: {tile(r, 1, 'part', 'a + i', 'b + j', 'cj')} break;" for r in range(1, group + 1)]
+    return [
+        "    for (int64_t j = 0; j < n; j += LANES_T) {",
+        "        const int64_t part = least_T(n - j, LANES_T);",
+        f"        for (int64_t i = 0; i < m; i += {group}) {{",
+        f"            const int64_t some = least_T(m - i, {group});",
+        f"            C_SPACE T *cj[{group}];",
+        "            for (int64_t r = 0; r < some; r++)",
+        "                cj[r] = c[i + r] + j;",
+        "            switch (some) {",
+        *single,
+        "            }",
+        "        }",
+        "    }",
+    ]

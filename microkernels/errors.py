@@ -16,6 +16,12 @@ class PolyError(Exception):
     __module__ = PUBLIC
 
 
+class SpecError(PolyError, ValueError, TypeError):
+    """The loop nest is wrong, or outside the class of nests that poly reads."""
+
+    __module__ = PUBLIC
+
+
 class TargetError(PolyError, ValueError):
     """A target, an instruction set or a microkernel that does not exist, or that this CPU cannot run."""
 

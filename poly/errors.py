@@ -8,12 +8,7 @@ from types import FrameType
 
 from microkernels.errors import PUBLIC
 from microkernels.errors import PolyError as PolyError
-
-
-class SpecError(PolyError, ValueError, TypeError):
-    """The loop nest is wrong, or outside the class of nests that poly reads."""
-
-    __module__ = PUBLIC
+from microkernels.errors import SpecError as SpecError
 
 
 class ScheduleError(PolyError, ValueError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import re
@@ -35,9 +36,9 @@ UNOPTIMISED = ("property", "bench", "errors")
 """The folders whose OpenCL kernels are not optimised."""
 
 OPTIMISED, QUICKLY_BUILT = build.FLAGS, ("-Og", "-fipa-cp", *build.FLAGS[1:])
-"""The compiler's flags that users have, and those of `tests/errors` and nine in ten tests in `tests/property` and
-`tests/unit`: these kernels are built in half of the time, as are seven in ten of the fuzzer's. Without constants in
-functions (`-fipa-cp`), a microkernel's edges are twice as large."""
+"""The compiler's flags that users have, and those of `tests/bench`, `tests/errors` and nine in ten tests in
+`tests/property` and `tests/unit`: these kernels are built in half of the time, as are seven in ten of the fuzzer's.
+Without constants in functions (`-fipa-cp`), a microkernel's edges are twice as large."""
 
 NUMBERS = count()
 """Tells the tests of this process apart."""
@@ -91,6 +92,7 @@ def pytest_collection(session: pytest.Session) -> None:
     """Workers begin to import the tests' files at different ones: what one has compiled, the others read."""
     worker, workers = os.environ.get("PYTEST_XDIST_WORKER"), os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")
     if worker is not None:
+        gc.disable()
         folders = (path for path in map(Path, session.config.args) if path.is_dir())
         files = sorted(file for folder in folders for file in folder.rglob("test_*.py"))
         first = len(files) * int(worker.removeprefix("gw")) // int(workers)
@@ -99,6 +101,12 @@ def pytest_collection(session: pytest.Session) -> None:
             with suppress(Exception, pytest.skip.Exception):  # collecting it tells of that
                 importlib.import_module(file.stem)
             sys.path.remove(str(file.parent))
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays to the end: the garbage collector need not look at it again and again."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -116,10 +124,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
     Where PoCL compiles hundreds of kernels only for their results, it does not optimise them, which saves a third of
     the time. Tests of other folders, and the fuzzer, compile them as a user does. What gcc compiles for the property
-    and unit tests is optimised for one test in ten, always the same ones, and for mistakes not at all.
+    and unit tests is optimised for one test in ten, always the same ones, and for mistakes and benchmarks not at all.
     """
     folder = item.path.parent.name
-    quick = folder == "errors" or (folder in ("property", "unit") and crc32(item.nodeid.encode()) % 10 >= 1)
+    quick = folder in ("bench", "errors") or (folder in ("property", "unit") and crc32(item.nodeid.encode()) % 10 >= 1)
     build.FLAGS = QUICKLY_BUILT if quick else OPTIMISED
     name = f"records-{os.getpid()}-{next(NUMBERS)}.sqlite"
     os.environ["POLY_RECORDS"] = os.path.join(os.environ["POLY_CACHE_DIR"], name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from codegen import arithmetic, elementary, integer, lanes
+from codegen import arithmetic, elementary, integer, vectors
 from codegen.macros import CLANG_LANE, CLANG_VECTOR, EACH_LANE, EACH_VECTOR, ROOTS, WRAPS
 from microkernels.prune import NO_CODE
 
@@ -54,7 +54,7 @@ OF_DEVICE = {
 def helpers(code: str) -> str:
     """The small functions that the code calls, each after those that it calls itself."""
     known = {**integer.HELPERS, **arithmetic.functions(), **elementary.functions(), **_bit_functions(), **OF_DEVICE}
-    text = lanes.helpers(code, None)
+    text = vectors.helpers(code, None)
     for name, helper in reversed(known.items()):
         if re.search(rf"\b{name}\(", code + text):
             text = f"{helper}\n{text}"

@@ -11,6 +11,7 @@ from codegen.c import functions, used_helpers
 from codegen.package.items import items, renamed
 from codegen.package.selftest_routine import workspace_bytes
 from codegen.package.values import Routine
+from microkernels.dtypes import bf16, f16
 
 HALVES = ("f32_of_f16", "f32_of_bf16", "f16_of_f32", "bf16_of_f32")
 """The helpers that arrays of half precision need."""
@@ -18,7 +19,12 @@ HALVES = ("f32_of_f16", "f32_of_bf16", "f16_of_f32", "bf16_of_f32")
 
 def has_halves(routines: Sequence[Routine]) -> bool:
     """Whether some array has half precision."""
-    return any(buffer.dtype.is_stored for routine in routines for buffer in routine.signature.arrays)
+    return any(b.dtype in (f16, bf16) for routine in routines for b in routine.signature.arrays)
+
+
+def halves(routines: Sequence[Routine]) -> list[str]:
+    """The definition with which the C files take arrays of half precision, if there are any."""
+    return ["#define TRY_HALVES"] * has_halves(routines)
 
 
 @cache
@@ -33,8 +39,8 @@ def plain_loops(routines: Sequence[Routine]) -> str:
     """The loops as written, one function for each routine, after the helpers of these, of workspaces and of halves."""
     texts = [functions(routine.reference, "static ") for routine in routines]
     numbers = [*map(workspace_bytes, routines), *(v for r in routines for pair in r.indices.values() for v in pair)]
-    halves = [f"{name}(" for name in HALVES if has_halves(routines)]
-    texts.insert(0, used_helpers("\n".join([*texts, *map(str, numbers), *halves])))
+    needed = [f"{name}(" for name in HALVES if has_halves(routines)]
+    texts.insert(0, used_helpers("\n".join([*texts, *map(str, numbers), *needed])))
     found = [item for text in texts for item in items(text)]
     names = {name: f"try_{name}" for item in found for name in item.names}
     return "\n".join(renamed(item, names).text for item in found)

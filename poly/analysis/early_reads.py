@@ -14,7 +14,7 @@ from codegen.simd import is_apart
 from poly.analysis.dependences import Dependence
 from poly.ir.coordinates import linear
 from poly.ir.nest import Nest, Statement
-from poly.ir.paths import Path, paths
+from poly.ir.paths import Path, loop_names, paths
 from poly.ir.tree import Node, only_loops
 
 
@@ -26,9 +26,9 @@ def reads_first(nest: Nest, tree: Node, loop: str, carried: Dependence) -> bool:
     """
     if carried.kind != "anti":
         return False
-    found = {name: path for name, path in paths(tree).items() if loop in _around(path)}
+    found = {name: path for name, path in paths(tree).items() if loop in loop_names(path)}
     inside = [nest.statement(name) for name in found]
-    if any(_around(path)[-1] != loop for path in found.values()):
+    if any(loop_names(path)[-1] != loop for path in found.values()):
         return False
     counters = [_counters(one, found[one.name]) for one in inside]
     own = counters[0].get(loop) if counters else None
@@ -66,7 +66,3 @@ def _counters(statement: Statement, path: Path) -> dict[str, str]:
         if value is not None and value.constant == 0 and len(value.terms) == 1 and value.terms[0][1] == 1:
             found[band.name] = value.terms[0][0]
     return found if set(found.values()) == set(statement.iterators) else {}
-
-
-def _around(path: Path) -> list[str]:
-    return [node.name for node in only_loops(path)]

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from codegen.selection import Extreme, extreme, follows
 from poly.analysis.dependences import Dependence
 from poly.ir.nest import Nest, Statement
-from poly.ir.paths import Path, paths
+from poly.ir.paths import Path, loop_names, paths
 from poly.ir.strides import moved_iterator
-from poly.ir.tree import Node, only_loops
+from poly.ir.tree import Node
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def _payload(before: list[Statement], kept: Extreme) -> tuple[Statement, ...]:
 
 
 def _innermost(path: Path) -> str | None:
-    around = [node.name for node in only_loops(path)]
+    around = loop_names(path)
     return around[-1] if around else None
 
 

@@ -23,7 +23,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from microkernels.opencl_isa import DeviceISA, is_gpu
-from poly.autoschedule.rules.attempt import has_loops
+from poly.autoschedule.rules.attempt import has_loops, lowers
 from poly.autoschedule.rules.blocked_sums import blocked_sums
 from poly.autoschedule.rules.blocks import lines
 from poly.autoschedule.rules.factorisations import usual_factorisation
@@ -45,7 +45,14 @@ from poly.autoschedule.rules.register_tiles import register_tiles
 from poly.autoschedule.rules.relayout import relaid
 from poly.autoschedule.rules.row_blocks import passes_locals, row_blocked
 from poly.autoschedule.rules.sections import sectioned
-from poly.autoschedule.rules.sharing import in_shares, parallel_loops, starts_inside, unshared, usual_sharing
+from poly.autoschedule.rules.sharing import (
+    in_shares,
+    parallel_loops,
+    starts_inside,
+    summed_apart,
+    unshared,
+    usual_sharing,
+)
 from poly.autoschedule.rules.time_tiles import usual_time_tiles
 from poly.autoschedule.rules.wavefront import interleaved
 from poly.errors import CostWarning, ScheduleError, warn
@@ -56,7 +63,6 @@ from poly.model.core import Target
 from poly.model.price import price
 from poly.model.work import LOAD
 from poly.schedules.schedule import Schedule, schedule
-from poly.schedules.steps import Skew
 
 AFFORDABLE = 12_000_000
 """The number of isl operations allowed for choosing a schedule: a few seconds."""
@@ -68,18 +74,22 @@ RESERVE = 50
 def default_schedule(nest: Nest, target: Target) -> Schedule:
     """The schedule that poly.compile uses if none is given; nothing is measured.
 
-    If finding one would take isl too long, it is the loops as written, with a CostWarning.
+    If finding one, or its loops, would take isl too long, it is the loops as written, with a CostWarning.
     """
     return default_form(nest, target).tried
 
 
 def default_form(nest: Nest, target: Target) -> Form:
-    """The form whose usual point is the default schedule."""
-    with suppress(TooCostly), limited(AFFORDABLE):
-        made = _chosen(nest, target)
-        is_skewed = any(isinstance(step, Skew) for step in made.tried.steps)
-        if not (nest.sizes and is_skewed) or has_loops(made.tried, target.isa):
-            return made
+    """The form whose usual point is the default schedule: the first whose loops are found.
+
+    It is what the model likes best, or by the rules for plain loops, or the loops as written.
+    """
+    for rule in (_chosen,) if is_gpu(target.isa) else (_chosen, usual_loops):
+        with suppress(TooCostly):
+            with limited(AFFORDABLE):
+                made = rule(nest, target)
+            if lowers(made.tried, target.isa):
+                return made
     problem = f"the loops of {nest.name} run as they are written: a better schedule takes too much work to find"
     warn(f"{problem}. Remedy: give one, poly.compile(…, schedule=…).", CostWarning)
     return Form.fixed((("order", "as written"), ("innermost", "as written")), schedule(nest))
@@ -336,7 +346,7 @@ def _simplest(forms: Iterable[Form], target: Target) -> Form:
 def _less_often_shared(order: Form, shared: Form, target: Target) -> Form | None:
     """The cheapest form if threads start in each iteration of a loop, or never.
 
-    They may start for each diagonal, or once for shares of an inner loop.
+    They may start for each diagonal, or once for shares of an inner loop, or for blocks with sums of their own.
 
     None if only one form is legal, or it takes too much work to find others.
     """
@@ -348,7 +358,7 @@ def _less_often_shared(order: Form, shared: Form, target: Target) -> Form | None
         tiled = _tiled_in_time(alone, target, shared=True)
         forms = (tiled,) if tiled is not alone else ()
         never = (_tiled_in_time(alone, target),) if has_threads else ()
-        shares = in_shares(order, target.threads)
-        others = (_finished(form, target) for form in (*forms, *never, *((shares,) if shares else ())))
+        apart = filter(None, (way(order, target.threads) for way in (in_shares, summed_apart)))
+        others = (_finished(form, target) for form in (*forms, *never, *apart))
         return _cheapest((shared, *others), target)
     return None

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
 from microkernels.opencl_isa import DeviceISA, is_gpu
-from poly.autoschedule.default import KERNELS, ROW_BLOCKS, default_form
-from poly.autoschedule.loop_structures import loop_structures
-from poly.autoschedule.rules.form import always, with_known_sizes
+from poly.autoschedule.default import AFFORDABLE, KERNELS, ROW_BLOCKS, default_form
+from poly.autoschedule.rules.blocks import blocks, lines
+from poly.autoschedule.rules.factorisations import factorisations
+from poly.autoschedule.rules.form import Form, Traits, always, with_known_sizes
 from poly.autoschedule.rules.gpu.contraction import group_structure
 from poly.autoschedule.rules.gpu.mapped import gpu_loop_structures
-from poly.autoschedule.rules.microkernels import contraction_family
+from poly.autoschedule.rules.grain import in_groups
+from poly.autoschedule.rules.lanes import in_lanes, unrolled
+from poly.autoschedule.rules.microkernels import Product, contraction_family, heaviest_product
+from poly.autoschedule.rules.orders import orders
 from poly.autoschedule.rules.own import own_forms
+from poly.autoschedule.rules.register_tiles import register_tiles
+from poly.autoschedule.rules.sharing import sharings
+from poly.autoschedule.rules.time_tiles import time_tiles
+from poly.autoschedule.rules.wavefront import interleaved
 from poly.autoschedule.spaces.space import Family, Point, Space, Structure
 from poly.checks import checked_flag, checked_sizes
-from poly.ir.budget import CALL, limited
+from poly.ir.budget import CALL, TooCostly, limited
 from poly.ir.nest import Nest, checked_nest
 from poly.machine.target import parse
 from poly.model.core import Target
@@ -78,6 +87,50 @@ def _cpu_family(nest: Nest, target: Target, coarse: bool) -> Family:
             return Family(structures, Point(0, default.at()), steady)
     loops = loop_structures(nest, target)
     return replace(loops, structures=(*loops.structures, *tilings.structures)) if tilings else loops
+
+
+def loop_structures(nest: Nest, target: Target, sizes: Mapping[str, int] | None = None) -> Family:
+    """The structures of a nest's loops, which are all forms that the rules make; the choice is the default schedule.
+
+    order       of the loops, fused or not
+    share       which loop is parallel
+    blocks      none, of loops, of cache lines, of time steps, in registers
+    or          a microkernel for a matrix-vector product, a non-rectangular contraction or blocks of a factorisation
+
+    `sizes` are values of the nest's open sizes, at which costs are predicted. Forms too costly for isl are left out.
+    """
+    default = default_form(nest, target)
+    found: dict[Traits, Form] = {}
+    with suppress(TooCostly), limited(AFFORDABLE):
+        product = heaviest_product(nest, target)
+        if product is not None and default.traits == KERNELS:
+            default = product.usual or default
+        for form in all_forms(nest, target, product):
+            found.setdefault(form.traits, form)
+    found[default.traits] = default
+    structures = tuple(form.structure(target, sizes or {}) for form in found.values())
+    return Family(structures, Point(list(found).index(default.traits), default.at()))
+
+
+def all_forms(nest: Nest, target: Target, product: Product | None) -> Iterator[Form]:
+    """All forms: the loops as written first, forms with a microkernel for `product` or a factorisation last."""
+    for order in orders(nest, target.caches.l2):
+        for shared in sharings(order, target.threads):
+            yield from (in_groups(form, target.isa) for form in _forms_of(shared, target))
+    yield from factorisations(nest, target) if product is None else product.forms()
+
+
+def _forms_of(form: Form, target: Target) -> Iterator[Form]:
+    """The vectorised forms of one order of loops."""
+    simple = in_lanes(form)
+    special = (register_tiles(form, target.isa), lines(form), interleaved(form), *time_tiles(form, target))
+    yield simple
+    yield from (in_lanes(made) for made in special if made is not None)
+    written, cut = unrolled(simple), blocks(form)
+    if written is not None:
+        yield written
+    if cut is not None:
+        yield in_lanes(cut)
 
 
 def _gpu_family(nest: Nest, isa: DeviceISA, target: Target) -> Family:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import click
 
+from codegen.package.header.build_files import cmake as cmake_texts
+from codegen.package.header.build_files import pkg_config
 from codegen.program import Threading
 from microkernels.isa import ISAS
 from poly.blas import ROUTINES, write_blas
@@ -25,8 +28,7 @@ from poly.commands.options import (
     steps_option,
 )
 from poly.commands.outputs import check_file
-from poly.embed.build_files import write_build_files
-from poly.embed.files import write_output
+from poly.embed.files import make_folder, write_output
 from poly.embed.naming import checked_version
 from poly.errors import SearchError, SpecError
 
@@ -170,7 +172,7 @@ def command(
         _write_each_kind(output, plan, workers)
         return
     write_output(checked_path("the path of the header", output), plan.text())
-    write_build_files(output, version, threads, pkgconfig, cmake)
+    _write_build_files(output, version, threads, pkgconfig, cmake)
     if depends or depend_file:
         write_output(depend_file or output.with_suffix(".d"), _rules(output, opened))
 
@@ -195,3 +197,26 @@ def _rules(output: Path, opened: NestFile) -> str:
     names = [str(path).replace(" ", "\\ ").replace("$", "$$") for path in opened.sources]
     target = str(output).replace(" ", "\\ ").replace("$", "$$")
     return "".join([f"{target}: {' '.join(names)}\n", *(f"\n{name}:\n" for name in names)])
+
+
+def _write_build_files(
+    header: Path, version: str, threads: Threading, pkgconfig: Path | None, cmake: Path | None
+) -> None:
+    """Write `NAME.pc` and the CMake package of a header `NAME.h` into these directories, where they are given.
+
+    Raises FileError.
+    """
+    name = header.stem
+    if pkgconfig is not None:
+        make_folder(pkgconfig)
+        text = pkg_config(name, header.name, _from(pkgconfig, header), version, threads)
+        write_output(pkgconfig / f"{name}.pc", text)
+    if cmake is not None:
+        make_folder(cmake)
+        for file, text in cmake_texts(name, header.name, _from(cmake, header), version, threads).items():
+            write_output(cmake / file, text)
+
+
+def _from(folder: Path, header: Path) -> PurePosixPath:
+    """The header's directory, relative to another one."""
+    return PurePosixPath(os.path.relpath(header.resolve().parent, folder.resolve()))

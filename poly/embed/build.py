@@ -15,11 +15,10 @@ from codegen.compiler import toolchain, using
 from codegen.errors import ToolchainError
 from codegen.names import function_name
 from codegen.program import Threading
-from microkernels.dtypes import bf16
 from microkernels.errors import plain
 from poly.checks import checked_path
 from poly.embed.files import make_folder, write_output
-from poly.embed.naming import check_types, checked_version
+from poly.embed.naming import checked_version
 from poly.embed.write import listed, make
 from poly.errors import SpecError
 from poly.scheduled import Scheduled
@@ -42,13 +41,14 @@ def write_package(
 
     The package is a folder there, `name` (default: the nest's name, or the directory's if there are several nests),
     which can be imported from it, and whose wheel beside it can be installed. A function for each nest takes NumPy
-    arrays, checks them and runs the kernel for this CPU. The folder also has the C header of these kernels, of which
-    the library is compiled. Neither poly nor a compiler is needed to use them. `isas` and `dense` are as for
+    arrays, checks them and runs the kernel for this CPU; those of bf16 have the type of ml_dtypes, or are their bits
+    in uint16. The folder also has the C header of these kernels, of which the library is compiled. Neither poly nor a
+    compiler is needed to use them. `isas` and `dense` are as for
     `poly.write_header`; `threads` is "pthreads" by default, since OpenMP's library may be missing elsewhere, or "none"
     if the kernels were compiled for one thread. `compiler` and `flags` are as for `poly.compile`.
 
     Raises:
-        SpecError: as `poly.write_header`; also bf16 arrays, a name that Python can't import, or an invalid version.
+        SpecError: as `poly.write_header`; also a name that Python can't import, or an invalid version.
         TargetError, ArgumentError: as `poly.write_header`.
         ToolchainError: the C compiler is missing or fails.
         FileError: a file cannot be written.
@@ -58,8 +58,6 @@ def write_package(
     from codegen.package.wheel.module import OWN, module_text, name_of, stub_text
 
     folder, found = checked_path("the path of the package", path), listed(kernels)
-    for kernel in found:
-        check_types(kernel.nest, (bf16,), "NumPy, all that a package needs,")
     several = len({kernel.nest.name for kernel in found}) > 1
     usual = re.sub(r"\W", "_", folder.resolve().name) if several or not found else found[0].nest.name
     package = checked_name(usual if name is None else name)

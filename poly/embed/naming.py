@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from codegen.names import function_name
-from microkernels.dtypes import DType
+from microkernels.dtypes import bf16, f16
 from microkernels.errors import shown
 from poly.errors import SpecError
 from poly.ir.nest import Nest
@@ -42,11 +42,11 @@ def checked_version(version: object) -> str:
     return version
 
 
-def check_types(nest: Nest, missing: Collection[DType], where: str) -> None:
-    """Check that a nest has no array of a type that is missing somewhere. Raises SpecError."""
-    arrays = [array.name for array in nest.arrays if array.dtype in missing]
-    if arrays:
-        raise SpecError(f"{nest.name}: {', '.join(arrays)} of half precision, which {where} has no type for.")
+def check_numbers(nest: Nest) -> None:
+    """Check that a nest takes no number of half precision, which C cannot pass. Raises SpecError."""
+    halves = [array.name for array in nest.arrays if array.kind == "scalar" and array.dtype in (f16, bf16)]
+    if halves:
+        raise SpecError(f"{nest.name}: {', '.join(halves)} of half precision, which C cannot pass: make it f32.")
 
 
 def check_arguments(nest: Nest, prefix: str) -> None:

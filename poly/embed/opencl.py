@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from microkernels.dtypes import bf16, f16
 from microkernels.errors import shown
 from microkernels.isa import PORTABLE
 from microkernels.opencl_isa import DeviceISA
@@ -15,7 +14,7 @@ from poly.analysis.facts import delicate, drifts
 from poly.checks import checked_path
 from poly.compiled import device_program
 from poly.embed.files import make_folder, write_output
-from poly.embed.naming import check_arguments, check_types
+from poly.embed.naming import check_arguments, check_numbers
 from poly.embed.routine import note
 from poly.embed.trials import trials
 from poly.errors import SpecError
@@ -36,7 +35,7 @@ def write_opencl(directory: str | Path, kernel: Scheduled) -> Path:
     measures them. The same kernel gives the same bytes.
 
     Raises:
-        SpecError: not an OpenCL kernel, a nest with f16 or bf16 arrays or without results, or a size or array whose
+        SpecError: not an OpenCL kernel, a nest with f16 or bf16 numbers or without results, or a size or array whose
             name may clash with a function of the library.
         ArgumentError: not a path.
         FileError: a file cannot be written; an existing one is left unchanged.
@@ -59,7 +58,7 @@ def standalone(kernel: Scheduled) -> Standalone:
         raise SpecError(f"{shown(kernel)} is no OpenCL kernel: make one with poly.compile(nest, target='opencl').")
     nest = check(kernel.nest)
     check_arguments(nest, nest.name)
-    check_types(nest, (f16, bf16), "the program that checks OpenCL kernels")
+    check_numbers(nest)
     reference = lower(nest, schedule(nest).tree, PORTABLE)
     return Standalone(
         name=nest.name,

@@ -20,7 +20,7 @@ from poly.frontends.expressions import expression, is_data, truth
 from poly.frontends.ranges import loop_of, values
 from poly.frontends.reductions import as_reduction, guarded_update
 from poly.frontends.scope import Scope
-from poly.frontends.selecting import tested_last, with_kept
+from poly.frontends.selecting import as_choice, tested_last, with_kept
 from poly.frontends.source import Source
 from poly.frontends.targets import Targets
 from poly.ir.instances import coordinate
@@ -125,6 +125,9 @@ class Walker:
         match _parted(node, self._scope):
             case ast.If() as outer:
                 return self._if(outer, domain)
+        choice = as_choice(node)
+        if choice is not None:
+            return self._statement(choice, domain)
         kept = with_kept(node, self._names)
         if kept is not None:
             copies, test_of_copies = kept

@@ -74,17 +74,21 @@ def fresh(tree: Node, name: str) -> str:
 def rename_repeats(tree: Node) -> Node:
     """The tree with unique loop names: the second loop `j` becomes `j_2`, the third `j_3`; so does a second loop `j_2`.
 
-    Loops that a microkernel has taken keep their names.
+    Loops that a microkernel has taken keep their names. No name is part of another, as of `i_2_j_2` or `j_2_tile`: what
+    flattens or cuts the loop later would get a name that is taken.
     """
     seen = {b.name for m in walk(tree) if isinstance(m, Micro) for b in (m.rows, m.columns, *m.reduce) if b is not None}
     used = {*seen, *(band.name for band in bands(tree))}
+
+    def is_free(name: str) -> bool:
+        return not any(f"_{name}_" in f"_{other}_" for other in used)
 
     def visit(node: Node) -> Node:
         if isinstance(node, Band):
             name = node.name
             if name in seen:
                 root = re.sub(r"_\d+$", "", name)
-                name = next(n for n in (f"{root}_{number}" for number in count(2)) if n not in used)
+                name = next(filter(is_free, (f"{root}_{number}" for number in count(2))))
                 used.add(name)
             seen.add(name)
             node = replace(node, name=name)

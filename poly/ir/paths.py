@@ -38,6 +38,16 @@ def loops_around(tree: Node, statement: str) -> tuple[Band, ...]:
     return only_loops(paths(tree)[statement])
 
 
+def names_around(tree: Node, statement: str) -> list[str]:
+    """The names of the loops around a statement, outermost first, with those that a microkernel absorbs."""
+    return loop_names(paths(tree)[statement])
+
+
+def loop_names(path: Path) -> list[str]:
+    """The names of the loops of a path, outermost first."""
+    return [band.name for band in only_loops(path)]
+
+
 def loops_outside(path: Path, loop: str) -> tuple[Band, ...]:
     """The loops of a path around one of them."""
     return tuple(takewhile(lambda band: band.name != loop, only_loops(path)))

@@ -45,7 +45,8 @@ def reference(nest: Nest, arguments: tuple[Any, ...], **keywords: Any) -> None:
     the sizes that do not follow from the arrays. Overflows and NaNs cause no warnings. Integers wrap around, as does a
     loop's index that is combined with a smaller type; a fraction that is assigned to an integer is truncated, and
     becomes the type's least value if the type cannot represent the result. Python's own numbers are divided by 0 as
-    NumPy's floats are.
+    NumPy's floats are. A statement that would read an element of an empty array, or a local without a value since its
+    own statement did so, is left out.
 
     Raises:
         ArgumentError: the arguments don't fit the nest.
@@ -56,7 +57,7 @@ def reference(nest: Nest, arguments: tuple[Any, ...], **keywords: Any) -> None:
         return  # there is nothing to write, and the other extents of empty arrays may be huge
     values = {array.name: _argument(array, taken.values[array.name]) for array in nest.arguments}
     with np.errstate(all="ignore"):
-        _function(nest, taken.sizes)(**values)
+        _function(nest, taken.sizes, any(np.size(value) == 0 for value in values.values()))(**values)
 
 
 def _argument(array: Array, value: Any) -> Any:
@@ -76,11 +77,11 @@ def _maker(dtype: DType) -> Callable[[Any], Any]:
     return kind if dtype.is_float else lambda value: _number(value, kind)
 
 
-def _function(nest: Nest, sizes: Mapping[str, int]) -> Callable[..., None]:
+def _function(nest: Nest, sizes: Mapping[str, int], has_empty: bool) -> Callable[..., None]:
     """The nest's source as a Python function, with values for its free names."""
     known = {**dict(nest.fixed), **sizes}
     names: dict[str, Any] = {n: v.evaluate(known) if isinstance(v, Linear) else v for n, v in nest.names}
-    module = _Runnable(nest, names).visit(ast.parse(nest.source))
+    module = _Runnable(nest, names, has_empty).visit(ast.parse(nest.source))
     names |= {PREFIX + name: function for name, function in _functions().items()}
     names |= {PREFIX + dtype.name: _maker(dtype) for dtype in DTYPES.values()}
     exec(compile(ast.fix_missing_locations(module), nest.file, "exec"), names)
@@ -216,8 +217,9 @@ class _Runnable(ast.NodeTransformer):
     operators stay, since functions are slower.
     """
 
-    def __init__(self, nest: Nest, names: Mapping[str, Any]) -> None:
+    def __init__(self, nest: Nest, names: Mapping[str, Any], has_empty: bool) -> None:
         self._names = names
+        self._has_empty = has_empty
         self._types = {array.name: array.dtype.name for array in nest.arrays}
         self._bf16 = any(array.dtype == bf16 for array in nest.arrays)
         self._wraps = self._bf16 or any(not array.dtype.is_float for array in nest.arrays)
@@ -291,7 +293,8 @@ class _Runnable(ast.NodeTransformer):
 
     def _block(self, body: list[ast.stmt]) -> list[ast.stmt]:
         found = [self.visit(statement) for statement in body]
-        return [s for step in found for s in (step if isinstance(step, list) else [step])]
+        steps = [s for step in found for s in (step if isinstance(step, list) else [step])]
+        return [_left_out_if_empty(step) for step in steps] if self._has_empty else steps
 
     def _test(self, test: ast.expr) -> ast.expr:
         """A condition: one on data has the arithmetic of data, any other is plain Python."""
@@ -342,6 +345,19 @@ class _Runnable(ast.NodeTransformer):
 
     def _call(self, name: str, arguments: list[ast.expr]) -> ast.Call:
         return ast.Call(ast.Name(PREFIX + name, ast.Load()), arguments, [])
+
+
+def _left_out_if_empty(step: ast.stmt) -> ast.stmt:
+    """A statement that is left out if what it reads does not exist; then a local that it assigns does not, either.
+
+    The statements in a loop are on their own.
+    """
+    if isinstance(step, ast.For):
+        return step
+    written = {node.id for node in ast.walk(step) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    missing = ast.Tuple([ast.Name(error.__name__, ast.Load()) for error in (IndexError, UnboundLocalError)], ast.Load())
+    lost = ast.parse("".join(f"{name} = None; del {name}\n" for name in sorted(written)) or "pass").body
+    return ast.Try([step], [ast.ExceptHandler(missing, None, lost)], [], [])
 
 
 class _LookedUp(ast.NodeTransformer):

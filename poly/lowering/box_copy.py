@@ -20,17 +20,17 @@ from functools import reduce
 import islpy as isl
 
 from codegen.expr import Load, map_loads
-from codegen.integer import Affine
-from codegen.names import another
+from codegen.integer import Affine, Int
+from codegen.names import another, fresh
 from codegen.program import Buffer, Workspace
 from microkernels.isa import ISA
 from poly.analysis.contraction import formed
 from poly.ir.instances import Instances, coordinate, loop_values
+from poly.ir.layout import strides
 from poly.ir.nest import Array, Nest, Statement
 from poly.ir.sets import own_names
-from poly.ir.tree import Band, Copy, Leaf, Micro, Node, Sequence, mapped, walk
+from poly.ir.tree import Band, Copy, Leaf, Memory, Micro, Node, Sequence, bands, mapped, walk
 from poly.lowering.box import Box, enclose
-from poly.lowering.box_loops import copy_loops
 from poly.lowering.box_place import BoxLayout, CopyPlace
 from poly.lowering.iterators import extended, on_extended
 
@@ -113,7 +113,7 @@ def _with_box(written: Nest, boxed: Boxed, node: Copy, isa: ISA) -> Boxed:
     starts = Starts.of(name, box, node.buffers)
     copy = _copy(array.name, starts, box, len(above))
     redirected = {s.name: _redirected(s, read[s.name], starts, groups[s.name]) for s in readers}
-    loops = copy_loops(nest, tree, place, copy, box.extents)
+    loops = _copy_loops(nest, tree, place, copy, box.extents)
     changed = _Change(node, Sequence((loops, node.body)), above, copy, redirected).visit(tree)
     shape = (*[Affine.of(node.buffers)] * (node.buffers > 1), *array.shape)
     return Boxed(
@@ -214,3 +214,51 @@ class _Change:
         """The copy statement's function in a band, if the band is around the copy."""
         depth = next((d for d, one in enumerate(self.above) if one is band), None)
         return () if self.copy is None or depth is None else ((self.copy.name, coordinate(self.copy.domain, depth)),)
+
+
+def _copy_loops(nest: Nest, tree: Node, place: CopyPlace, copy: Statement, extents: tuple[Int, ...]) -> Node:
+    """The loops over the elements of a box with these extents, the innermost contiguous in the array.
+
+    They are shared by threads, work-groups or work-items like the loops around.
+
+    for A_0: for A_1:  # vectorize            one thread, or a work-group of one item
+    for A_0:  # parallel …                    above parallel loops: a copy for all their iterations
+    for A_0:  # 8 items                       a group of 256 items, neighbours along the contiguous dimension
+      for A_1:  # 32 items
+    """
+    depth, rank = len(place.above), len(extents)
+    order = _fastest_last(nest.array(place.node.array))
+    shared = not place.is_private and any(band.parallel for band in bands(place.node))
+    shares = _last_alone(rank, place.items) if shared else place.shares(tuple(extents[d] for d in order))
+    taken = frozenset(band.name for band in bands(tree))
+    loops: Node = Leaf(copy.name)
+    for position, d in reversed(list(enumerate(order))):
+        function = _counted(copy, place.node.memory, depth + d, rank)
+        last = position == rank - 1
+        loops = Band(
+            fresh(f"{place.node.array}_{d}", taken),
+            ((copy.name, function),),
+            loops,
+            parallel=shared and position == 0 and not last,
+            vectorize=last and place.items == 1,
+            unroll=extents[d].constant if place.node.memory == "private" else 0,
+            items=shares[position] if shares[position] > 1 else 0,
+        )
+    return loops
+
+
+def _counted(copy: Statement, memory: Memory, position: int, rank: int) -> isl.PwAff:
+    """The function of a loop over a dimension: the array's index or, in local and private memory, the box's."""
+    index = coordinate(copy.domain, position)
+    return index if memory == "global" else index.sub(coordinate(copy.domain, position + rank))
+
+
+def _last_alone(rank: int, items: int) -> tuple[int, ...]:
+    return (*[1] * (rank - 1), items)
+
+
+def _fastest_last(array: Array) -> list[int]:
+    """The dimensions of an array, with the contiguous one last."""
+    steps = [stride.number for stride in strides(array)]
+    fastest = next((d for d, step in enumerate(steps) if step == 1), len(steps) - 1)
+    return [*(d for d in range(len(steps)) if d != fastest), fastest]

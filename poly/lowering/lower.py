@@ -181,13 +181,11 @@ def _check_types(nest: Nest, isa: ISA) -> None:
         problem = f"{nest.name} looks up indices of {read.into} in {read.index.array}, which no device checks"
         raise TargetError(f"{problem}: take the target 'c'.")
     on_device = isinstance(isa, DeviceISA)
-    known = {"bf16": False, "f16": isa.f16, "f64": isa.f64} if isinstance(isa, DeviceISA) else {}
-    remedies = {"bf16": "the target 'c', or f32"}
+    known = {"f16": isa.f16, "f64": isa.f64} if isinstance(isa, DeviceISA) else {}
     for array in nest.arrays:
         if not known.get(array.dtype.name, True):
-            remedy = remedies.get(array.dtype.name, "another device, or f32")
             problem = f"{isa.name} does not support {array.dtype}, the type of {array.name}"
-            raise TargetError(f"{problem}: take {remedy}.")
+            raise TargetError(f"{problem}: take another device, or f32.")
         if array.kind == "scalar" and array.dtype in (bf16, f16) and not on_device:
             problem = f"{array.name} is a number of type {array.dtype}, of which C only stores arrays"
             raise TargetError(f"{problem}: make it f32.")

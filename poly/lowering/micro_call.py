@@ -12,7 +12,7 @@ from codegen.instructions import START, Call, Cell, Let, Pointer, Table, Value, 
 from codegen.integer import Int, Linear, Test, compare, connected
 from codegen.loop_ir import For, If, Node, below
 from codegen.program import Instructions
-from microkernels.contract import Side
+from microkernels.contract import Access, Side
 from microkernels.ctext import Space, Spaces
 from microkernels.custom_kernel import CustomKernel
 from microkernels.errors import TargetError
@@ -25,6 +25,7 @@ from poly.ir.tree import Band, Micro
 from poly.lowering.address_spaces import word
 from poly.lowering.calls import (
     MemoryParts,
+    Operand,
     Panel,
     RoutineCall,
     along,
@@ -33,9 +34,9 @@ from poly.lowering.calls import (
     joined,
     loop_arguments,
     moved,
+    taken_bands,
 )
 from poly.lowering.corners import operand_checks, tile_checks
-from poly.lowering.custom_call import custom_call
 from poly.lowering.group_call import group_call
 from poly.lowering.scatter import ragged, scattered
 from poly.lowering.tile import KernelTile, run_length, tile_of
@@ -74,7 +75,7 @@ def kernel_call(
         case GroupKernel() if is_gpu(isa):
             return group_call(nest, tile, kernel, isa)
         case CustomKernel():
-            return custom_call(tile, kernel, left, right)
+            return _custom_call(tile, kernel, left, right)
         case OuterProduct():
             return _tile_call(tile, kernel, isa, left, right)
     raise TypeError(type(kernel).__name__)
@@ -96,6 +97,51 @@ def _vector_call(tile: KernelTile, kernel: MatrixVector) -> RoutineCall:
     definitions = tuple(starmap(Let, tile.lows.items()))
     body = Instructions((call,), operand_checks((left, right, output), tile.values), definitions)
     return RoutineCall(tile.instances.name, tile.instances.names, tile.instances.domain, body, "gemv")
+
+
+def _custom_call(tile: KernelTile, kernel: CustomKernel, left: Panel | None, right: Panel | None) -> RoutineCall:
+    """The call of a user-defined kernel for one tile, on operands in place or in panels."""
+    contract, node = kernel.contract, tile.node
+    counts = _counts(tile, kernel)
+    operands = (
+        *_arguments(tile, contract.left, tile.left, left),
+        *_arguments(tile, contract.right, tile.right, right),
+        *_arguments(tile, contract.output, tile.output, None),
+    )
+    arguments = (*(counts[loop] for loop in contract.loops), *operands, tile.factor, tile.accumulate)
+    instances = tile.instances
+    return RoutineCall(
+        instances.name,
+        instances.names,
+        instances.domain,
+        Instructions((Call(kernel.function, arguments),), tile_checks(tile, (left, right)), tile.definitions),
+        routine=kernel.family,
+        rows=tile.extents(node.rows),
+        columns=tile.extents(node.columns),
+    )
+
+
+def _counts(tile: KernelTile, kernel: CustomKernel) -> dict[str, Int]:
+    """The C variable of each count, by the contract's loops."""
+    contract, levels = kernel.contract, reversed(range(len(tile.node.reduce)))
+    steps = zip(contract.reduce, (f"steps{level}" for level in levels), strict=True)
+    rows = {} if contract.rows is None else {contract.rows: "tile_rows"}
+    found = {**rows, contract.columns: "tile_columns", **dict(steps)}
+    return {loop: Linear.name(name) for loop, name in found.items()}
+
+
+def _arguments(tile: KernelTile, access: Access, operand: Operand, panel: Panel | None) -> tuple[Value, ...]:
+    """A pointer to an operand, and its strides along all indices except the last."""
+    bands = taken_bands(tile.node)
+    strides = [_panel_stride(tile, loop, panel) if panel else operand.stride(bands[loop].name) for loop in access.loops]
+    return (panel.start() if panel else tile.start(operand), *strides[:-1])
+
+
+def _panel_stride(tile: KernelTile, loop: str, panel: Panel) -> Int:
+    """The stride of a loop in a panel: 1 for lanes, and a multiple of the panel's width for steps of the reduction."""
+    inward = list(reversed(tile.node.reduce))
+    level = next((at for at, band in enumerate(inward) if band is taken_bands(tile.node)[loop]), None)
+    return Linear.of(1) if level is None else tile.panel_stride(panel, level)
 
 
 def _tile_call(
@@ -155,10 +201,7 @@ def _ahead(tile: KernelTile, kernel: OuterProduct) -> list[Node]:
         return []
     if depth > SHORT or prod(extents) * kernel.dtype.size < FAR:
         return []
-    row = tile.node.rows
-    down = row is not None and _follows(tile.statement, loops[-1][1], row)
-    moves = tile.output.stride(row.name) * kernel.rows if row and down else Linear.of(kernel.columns)
-    ahead = Pointer(Cell("row_c", Linear.name("row")), moves + Linear.name("at"))
+    ahead = Pointer(Cell("row_c", Linear.name("row")), _next_tile(tile, kernel) + Linear.name("at"))
     columns = For.counted(
         "at",
         Linear.of(kernel.columns),
@@ -166,6 +209,16 @@ def _ahead(tile: KernelTile, kernel: OuterProduct) -> list[Node]:
         step=64 // kernel.dtype.size,
     )
     return [For.counted("row", Linear.name("tile_rows"), columns)]
+
+
+def _next_tile(tile: KernelTile, kernel: OuterProduct) -> Int:
+    """How far the next tile's results are, in elements, as long as the loop around the tile goes on."""
+    row, columns, (innermost, function) = tile.node.rows, tile.node.columns, tile.instances.loops[-1]
+    if row is not None and _follows(tile.statement, function, row):
+        return tile.output.stride(row.name) * kernel.rows
+    if columns is not None and _follows(tile.statement, function, columns):
+        return Linear.of(kernel.columns)
+    return tile.output.stride(innermost)
 
 
 def _follows(statement: Statement, function: isl.PwAff, band: Band) -> bool:

@@ -15,8 +15,11 @@ from poly.analysis.roles import Axis
 from poly.model import ASSUMED_STRIDE
 from poly.model.parts import Side
 
-WASTE = 1.03
-"""How far whole vectors may exceed the contiguous columns before further columns are flattened to fill them."""
+WASTE = 0.03
+"""The share by which whole vectors may exceed the contiguous columns before others are flattened to fill them."""
+
+SCATTERED = 3
+"""What a vector of results in several runs costs, in multiply-adds: it is stored, loaded, and stored by its runs."""
 
 
 @dataclass(frozen=True)
@@ -36,21 +39,25 @@ def _stride(axis: Axis, side: Side) -> int:
     return abs(strides[side].number or 0)
 
 
-def column_group(axes: tuple[Axis, ...], lanes: int, side: Side, far: bool) -> tuple[AxisGroup, tuple[Axis, ...]]:
+def column_group(
+    axes: tuple[Axis, ...], lanes: int, steps: int, side: Side, far: bool
+) -> tuple[AxisGroup, tuple[Axis, ...]]:
     """The column axes to flatten into one loop, and those that keep their own loops.
 
     The axes along which the output is contiguous come innermost. The others join them if vectors would otherwise not be
-    full; a tile then has several runs of contiguous results. They are ordered as in the operand `side`, so that its
-    cache lines are fully used. `far` tells that the right operand does not fit in the second level.
+    full; a tile then has several runs of contiguous results, which costs more than idle lanes if the reduction has few
+    `steps`. They are ordered as in the operand `side`, so that its cache lines are fully used. `far` tells that the
+    right operand does not fit in the second level.
     """
     inner = contiguous(axes)
     alone = turned(axes, inner) if far else None
     if alone is not None:
-        group, extra = column_group(tuple(axis for axis in axes if axis is not alone), lanes, side, far)
+        group, extra = column_group(tuple(axis for axis in axes if axis is not alone), lanes, steps, side, far)
         return group, (*extra, alone)
     others = sorted((a for a in axes if a not in inner), key=lambda axis: -_stride(axis, side))
     length = prod(axis.guess for axis in inner)
-    if all(axis.extent is not None for axis in axes) and ceil(length / lanes) * lanes > length * WASTE:
+    idle = ceil(length / lanes) * lanes / length - 1
+    if all(axis.extent is not None for axis in axes) and idle > max(WASTE, SCATTERED / steps):
         return AxisGroup((*others, *inner)), ()
     return AxisGroup(tuple(inner)), tuple(others)
 

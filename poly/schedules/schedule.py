@@ -45,6 +45,7 @@ from poly.schedules.steps import (
     ReorderStorage,
     Reverse,
     Rewriting,
+    RFactor,
     Shift,
     Skew,
     Split,
@@ -746,6 +747,35 @@ class Schedule(Displayed):
         Halide: `reorder_storage`. TVM: `transform_layout`. loopy: `tag_array_axes`.
         """
         return self.apply([ReorderStorage(array, order, into)])
+
+    def rfactor(self, statement: str, /, into: str | None = None, **size: int) -> Schedule:
+        """Sum in blocks of iterations: each so many of an iterator are summed into elements of their own.
+
+        These are in a local, called `into`, and are added up behind the loops. Threads may share the blocks. No other
+        statement in the loops around the sum may access its array.
+
+        Before:
+
+            >>> print(schedule(dot.with_sizes({"N": 1000})))
+            for i in range(1000):
+                s[0] += x[i] * y[i]
+
+        After:
+
+            >>> print(schedule(dot.with_sizes({"N": 1000})).rfactor("S0", i=500).split(i=500).parallel("i_tile"))
+            for e in range(2):
+                S0_sums[e, 0] = 0.0
+            for i_tile in range(2):  # parallel
+                for i in range(500*i_tile, 500*i_tile + 500):
+                    S0_sums[i // 500, 0] += x[i] * y[i]
+            for e_3 in range(2):
+                s[0] += S0_sums[e_3, 0]
+
+        TVM: `rfactor`. Halide: `rfactor`. loopy: `split_reduction_outward`.
+        """
+        if len(size) != 1:
+            raise ScheduleError("rfactor needs a statement, and an iterator with a block size, such as i=500.")
+        return self.apply([RFactor(statement, *next(iter(size.items())), into)])
 
     @known_keywords
     def microkernel(self, kernel: str, statement: str | None = None, initial: str | None = None) -> Schedule:

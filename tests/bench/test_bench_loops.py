@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,14 @@ import pytest
 from benchmarks.arrays import random
 from benchmarks.case import Case
 from benchmarks.problems.program import Program
-from benchmarks.programs.loops import LOOPS, SCALARS, cases
+from benchmarks.programs.loops import LOOPS, SCALARS
 from benchmarks.runner import relative_error
 from poly import f64, i32
 
-SMALL = {case.size: case for case in cases("mini")}
+
+@cache
+def mini(name: str) -> Case:
+    return next(loop.case("mini") for loop in LOOPS if loop.name == name)
 
 
 def program(case: Case) -> Program:
@@ -31,7 +34,7 @@ def arguments(made: Program) -> dict[str, Any]:
 
 
 def sized(name: str, sizes: Mapping[str, int]) -> Program:
-    return replace(program(SMALL[name]), sizes=sizes)
+    return replace(program(mini(name)), sizes=sizes)
 
 
 def run(name: str, sizes: Mapping[str, int], **given: Any) -> dict[str, Any]:
@@ -45,8 +48,9 @@ def run(name: str, sizes: Mapping[str, int], **given: Any) -> dict[str, Any]:
 
 
 def test_every_loop_has_a_case() -> None:
-    assert len(SMALL) == len(LOOPS) > 60
-    assert {case.dtype for case in SMALL.values()} == {f64, i32}
+    names = {loop.name for loop in LOOPS}
+    assert len(names) == len(LOOPS) > 60
+    assert {mini(name).dtype for name in names} == {f64, i32}
 
 
 def transformed(x: Any, radix: int) -> Any:
@@ -127,8 +131,8 @@ def test_lattice_boltzmann_streams_and_relaxes_to_equilibrium(
 
 def sequences(name: str) -> tuple[Any, Any, Any]:
     """Two sequences, and the loop's table of scores for their beginnings."""
-    known = arguments(program(SMALL[name]))
-    return known["a"], known["b"], run(name, SMALL[name].sizes)["S"]
+    known = arguments(program(mini(name)))
+    return known["a"], known["b"], run(name, mini(name).sizes)["S"]
 
 
 @pytest.mark.parametrize(("name", "opened", "extended"), [("smith-waterman", 2, 2), ("gotoh", 4, 1)])
@@ -155,10 +159,10 @@ def test_the_distance_of_two_sequences_is_the_least_number_of_edits() -> None:
 
 
 def test_softmax_by_numpy() -> None:
-    known = arguments(program(SMALL["softmax"]))
+    known = arguments(program(mini("softmax")))
     weights = np.exp(known["X"])
     expected = weights / weights.sum(1, keepdims=True)
-    assert np.allclose(run("softmax", SMALL["softmax"].sizes)["Y"], expected, rtol=1e-14)
+    assert np.allclose(run("softmax", mini("softmax").sizes)["Y"], expected, rtol=1e-14)
 
 
 RECURRENCES = ("livermore-5", "livermore-6", "livermore-19", "tsvc-s118", "tsvc-s312", "tsvc-s321", "tsvc-s322")

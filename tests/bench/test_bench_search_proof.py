@@ -18,8 +18,7 @@ from benchmarks.search.figures import Figure
 from benchmarks.search.landscape import Landscape, halves, landscape, missing
 from benchmarks.search.picture import by_measurements, by_seconds
 from benchmarks.search.proof import Tables, prove
-from benchmarks.search.replay import Replay
-from benchmarks.search.runs import Runs, SearchRun, SearchStep, repeated, run
+from benchmarks.search.runs import Replay, Runs, SearchRun, SearchStep, repeated, run
 from benchmarks.search.scores import best_of_nearest, score
 from benchmarks.search.table import Entry, Pass, Table, key
 from poly.autoschedule.spaces.space import Point, Space

@@ -91,14 +91,14 @@ BODIES = {
     "undeclared": (LOOP + "x[i] = q;", "3:36: `q` is not declared in this file", "Declare it"),
     "whole array": (LOOP + "x[i] = y;", "3:36: `y` is a whole array", "Name one element of it: `y[i]`."),
     "rank": (LOOP + "x[i] = A[i];", "3:36: `A` has 2 dimensions, and gets 1 subscripts", "Give one subscript"),
-    "division": (LOOP + "k[i] = k[i] / 2;", "3:36: `k[i] / 2` divides integers", "Divide counters and sizes"),
+    "division": (LOOP + "{ long t = k[i] * k[i]; k[i] = t / 2; }", "3:60: `t / 2` divides integers", "Divide counters"),
     "negative bound": (
         LOOP + "for (int j = (i - 3) / 2; j < n; j++) x[j + 2] = 0;",
         "3:29: a bound of `j` divides what may be negative",
         "Start at max(a, b), end at min(a, b)",
     ),
-    "shift": (LOOP + "k[i] = k[i] << 1;", "3:36: `k[i] << 1` is an operation on bits", "Use % and / by powers"),
-    "initial values": ("double t[2] = {0, 1};\nx[0] = t[0];", "3:8: `t` has initial values", "Fill it by loops"),
+    "shift": (LOOP + "k[i] = k[i] << i;", "3:36: `k[i] << i` is an operation on bits", "Use << and >> by numbers"),
+    "initial values": ("static double t[2] = {0, 1};\nx[0] = t[0];", "3:15: `t` has initial values", "Fill it by"),
     "no value": (
         "double t;\n" + LOOP + "{ x[i] = t; t = y[i]; }",
         "3:8: `t` may be read before it has a value",

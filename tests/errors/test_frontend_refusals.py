@@ -431,6 +431,14 @@ ARGUMENTS = {
         "f32[M * 1.5]",
         "Write `f32[M, K]` with integers and sizes made by poly.sizes, or `f32` for a scalar.",
     ),
+    "quotient of a size": (
+        "A: f32[M // 2]",
+        "`f32[M // 2]` is no type (M is open, and an extent is a sum of sizes, each times an integer, without //, / "
+        "and %. Remedy: a size of its own for the quotient or the remainder, Q = poly.sizes('Q'), or a number in place "
+        "of M.)",
+        "f32[M // 2]",
+        "Write `f32[M, K]` with integers and sizes made by poly.sizes, or `f32` for a scalar.",
+    ),
     "size of the same name": (
         "N: f32, A: f32[N]",
         "`N` is both a size and an argument",

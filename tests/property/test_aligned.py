@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -57,9 +59,13 @@ def stored_and_summed(x: f32[N + 1], y: f32[N + 1]):
 
 NESTS = [inside, rows, reads_ahead, complex_numbers, summed, stored_and_summed]
 TARGETS = [f"c:{name}" for name in ("avx512", "avx2", "portable") if ISAS[name].runs_here()]
-KERNELS = {(nest.name, target): poly.compile(nest, target=target, threads=1) for nest in NESTS for target in TARGETS}
 AROUND = 3
 """Elements around an array that nothing may write."""
+
+
+@cache
+def compiled(nest: poly.Function, target: str) -> poly.Kernel:
+    return poly.compile(nest, target=target, threads=1)
 
 
 def placed(values: np.ndarray, start: int) -> tuple[np.ndarray, np.ndarray]:
@@ -88,19 +94,19 @@ def test_results_are_those_of_the_loops(nest: poly.Function, n: int, starts: tup
     nest.reference(*expected)
     for target in TARGETS:
         own = [placed(array, start) for array, start in zip(arrays, starts, strict=True)]
-        KERNELS[nest.name, target](*(array for array, _ in own))
+        compiled(nest, target)(*(array for array, _ in own))
         for (got, whole), wanted in zip(own, expected, strict=True):
             np.testing.assert_array_equal(got, wanted)
             assert not whole[:AROUND].any() and not whole[-AROUND:].any()
 
 
 def test_pairs_have_lanes_from_whole_vectors_on() -> None:
-    kernel = KERNELS["complex_numbers", TARGETS[0]]
+    kernel = compiled(complex_numbers, TARGETS[0])
     assert "# vectorize" in str(kernel.schedule)
     assert ("_whole" in kernel.source) == (not TARGETS[0].endswith("portable"))
 
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_only_long_vectors_begin_so(target: str) -> None:
-    for name in ("inside", "summed", "stored_and_summed"):
-        assert ("_whole" in KERNELS[name, target].source) == (not target.endswith("portable"))
+    for nest in (inside, summed, stored_and_summed):
+        assert ("_whole" in compiled(nest, target).source) == (not target.endswith("portable"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 
 import islpy as isl
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,6 +17,7 @@ from poly.errors import SpecError
 from poly.frontends.python import parse_text
 from poly.frontends.source import Source
 from poly.ir.nest import Nest
+from poly.ir.reference import reference
 
 KNOWN = {"f32": f32} | {name: Affine.name(name) for name in "MNPR"}
 
@@ -109,6 +111,9 @@ def test_what_would_read_its_value_in_a_local_does_not_run_either(empty: str, ru
     sizes = {"M": 5, "N": 1, "R": 1, empty: 0}
     statements = check(nest).with_sizes(sizes).statements
     assert [statement.domain.count_val().to_python() for statement in statements] == runs
+    arrays = [np.ones([extent.evaluate(sizes) for extent in a.shape], np.float32) for a in nest.arguments]
+    reference(nest, tuple(arrays))
+    assert list(arrays[2]) == ([7, 7, 7, 7, 7] if empty == "R" else [7, 7, 7, 2, 2])
 
 
 @settings(deadline=None, max_examples=80)

@@ -28,7 +28,7 @@ from microkernels.isa import PORTABLE
 from poly import f32, f64
 from poly.analysis.legality import is_parallel, violations
 from poly.autoschedule import default
-from poly.autoschedule.default import default_schedule
+from poly.autoschedule.default import default_schedule, has_outer_product
 from poly.compiled import translate
 from poly.ir import budget
 from poly.ir.budget import CALL, GAUGE, TooCostly, limited
@@ -103,10 +103,16 @@ def test_loops_stay_as_written_where_a_schedule_is_too_costly(monkeypatch: pytes
 def test_loops_stay_as_written_where_skewed_tiles_are_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
     target = here(PORTABLE, 1)
     assert "skew" in repr(default_schedule(classic_nests.jacobi1d, target))
-    monkeypatch.setattr(default, "has_loops", lambda *_: False)
+    monkeypatch.setattr(default, "lowers", lambda *_: False)
     with pytest.warns(poly.CostWarning, match="run as they are written") as caught:
         assert default_schedule(classic_nests.jacobi1d, target).steps == ()
     assert [one.filename for one in caught] == [__file__]
+
+
+def test_plain_loops_are_next_where_those_of_microkernels_are_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(default, "lowers", lambda made, _: not has_outer_product(made))
+    kernel = poly.compile(poly.nest(matmul), threads=1)
+    assert kernel.schedule.steps and "microkernel" not in repr(kernel.schedule)
 
 
 def test_what_is_asked_beyond_a_limit_is_not_believed() -> None:

@@ -312,6 +312,26 @@ SOURCES = {
             for (int i = 0; i < n; i++) if (i > 2) x[i] += n_2; else axpy(1, 0.1, &A[i][1], x + i);
             #pragma endscop
         }""",
+    "whole": """
+        void whole(int n, int m, const int A[n][m], int x[n], short y[n], double z[n]) {
+            static const double taps[2][3] = {{0.25, 0.5}, {1, -1, 2}};
+            for (int i = 0; i < n; i++) {
+                int all = 1, at = -1, least = 2;
+                for (int j = 0; j < m; j++) {
+                    if (j == i) continue;
+                    if (A[i][j] < least) { least = A[i][j]; at = j; }
+                    if (A[i][j] % 3 == 0) all = 0;
+                    if (A[i][j] < -2) { y[i] += 5; continue; }
+                    z[i] += taps[i % 2][j % 3] * (A[i][j] >> 1);
+                }
+                x[i] = (x[i] * 77 + 12345) / 256 - (x[i] * 1000 >> 3) % 7 + (at & 3) + (all << 4);
+                y[i] /= -3;
+                y[i] >>= 1;
+                if (x[i] > 50) z[i] = 1;
+                else if (x[i] < least) z[i] = all;
+                else z[i] = at;
+            }
+        }""",
     "flat": """
         #include <math.h>
         #include <stddef.h>

@@ -32,6 +32,8 @@ from elementary_fit import (
     log1p_error,
     log_coefficients,
     log_error,
+    part_coefficients,
+    part_error,
     periodic_coefficients,
     periodic_error,
     pow_coefficients,
@@ -54,7 +56,8 @@ from elementary_fit import (
 from headers import AARCH64, CLANG, CLANGXX, GCC, GXX, STRICT, X86_32, Toolchain, need
 from programs import N, band, built, i, scan, sequence
 
-from codegen import elementary, powers, trigonometry
+import poly
+from codegen import elementary, powers, trigonometry, vector_functions
 from codegen.build import FLAGS
 from codegen.c import source
 from codegen.constants import CONSTANTS, Constants
@@ -374,6 +377,9 @@ def test_loops_are_in_vectors(dtype: DType, isa: ISA, compiler: Toolchain, tmp_p
     found = re.findall(r"mapped\.c:(\d+):.*?(?:using|width:) (\d+)", remarks)
     width = isa.vector_bytes // (dtype.size if compiler.is_clang else 1)
     for name in OURS:
+        if vector_functions.has(isa, name, dtype):
+            assert vector_functions.name(name, dtype, isa.lanes(dtype)) in text
+            continue
         pattern = rf"y_{name}\[\w+\] = (?:near_)?{name}_{dtype.name}\("
         lines = [number for number, line in enumerate(text.splitlines(), 1) if re.search(pattern, line)]
         assert any((str(number - back), str(width)) in found for number in lines for back in range(3)), name
@@ -505,3 +511,41 @@ def test_constants_are_what_the_text_says(constants: Constants) -> None:
     assert constants.tanh == tanh_fraction(depth)
     assert tanh_error(*constants.tanh) < tanh_bound
     assert exp_error(constants.exp) < exp_bound
+    table = vector_functions.TABLES[constants.dtype]
+    assert table.exp == exp_coefficients(len(table.exp), 2**table.bits)
+    assert exp_error(table.exp, 2**table.bits) < {f32: 2.9e-10, f64: 4.1e-20}[constants.dtype]
+    assert table.log == part_coefficients(len(table.log), table.bits)
+    assert part_error(table.log, table.bits) < {f32: 2.0e-8, f64: 2.2e-17}[constants.dtype]
+    assert table.ln2 == ln2_parts(constants.mantissa, {f32: 12, f64: 14}[constants.dtype])
+
+
+KEPT = """
+def kept(x: f32[M, N], y: f32[M, N], z: f64[N], s: f32[M]):
+    for i in range(M):
+        for j in range(N):
+            u = 2 * x[i, j]
+            e = exp(u) + exp(-exp(u))
+            y[i, j] = u * e
+        for j in range(N):
+            z[j] = exp(z[j]) + f64(exp(x[i, j])) if x[i, j] > 0 else z[j]
+        t: f32 = 0.0
+        for j in range(N):
+            v = exp(x[i, j] * y[i, j] - 100)
+            s[i] += v
+            t = max(t, v * x[i, j])
+        s[i] = s[i] + t
+"""
+
+
+@pytest.mark.parametrize("n", [1, 15, 16, 17, 95])
+def test_lanes_keep_what_is_used_behind_a_call(n: int) -> None:
+    """Locals, and calls in arguments of calls, in loops of any length, and where a choice keeps calls in lanes."""
+    nest = poly.parse(KEPT, dict(zip("MN", poly.sizes("M N"), strict=True)))
+    rng = np.random.default_rng(n)
+    x, y, z, s = (rng.standard_normal(shape) for shape in ((3, n), (3, n), n, 3))
+    found = [x.astype(np.float32), y.astype(np.float32), z, s.astype(np.float32)]
+    expected = [array.copy() for array in found]
+    poly.compile(nest, threads=1, records=False)(*found)
+    nest.reference(*expected)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)

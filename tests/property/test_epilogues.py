@@ -152,3 +152,30 @@ def test_a_reduction_in_blocks() -> None:
     compared(made.nest, made, host(), 1)
     local = default_schedule(layer(["relu"], True, "own", False, sizes), Target.nominal(host(), LARGE, 1))
     assert on_tiles(local) == ()
+
+
+TWO_LAYERS = """
+def block(X: f32[24, 16, 16], V: f32[80, 24], b: f32[80], W: f32[32, 80], Y: f32[32, 16, 16]):
+    T: f32[80, 16, 16]
+    for e in range(80):
+        for p in range(16):
+            for q in range(16):
+                t: f32 = b[e]
+                for c in range(24):
+                    t += X[c, p, q] * V[e, c]
+                T[e, p, q] = max(t, 0)
+    for k in range(32):
+        for p in range(16):
+            for q in range(16):
+                u: f32 = 0.0
+                for e in range(80):
+                    u += T[e, p, q] * W[k, e]
+                Y[k, p, q] = max(u, 0)
+"""
+
+
+def test_each_of_two_layers_has_tiles_of_its_own() -> None:
+    """The second one's loops get other names than those that the first one's tiles have."""
+    nest = poly.parse(TWO_LAYERS, {"f32": poly.f32})
+    made = default_schedule(nest, Target.nominal(host(), LARGE, 1))
+    assert sum(isinstance(node, Micro) for node in walk(made.tree)) == 2

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -151,12 +149,10 @@ def test_an_operand_to_convert_has_to_be_packed() -> None:
         made.microkernel("gemm_portable_6x8", "S1")
 
 
-def test_numbers_of_half_precision_and_packages_with_bf16_are_refused(tmp_path: Path) -> None:
+def test_numbers_of_half_precision_are_refused() -> None:
     nest = parsed("def f(a: f16, x: f32[N]):\n    for i in range(N):\n        x[i] = f32(a)\n")
     with pytest.raises(poly.TargetError, match=r"a is a number of type f16.*make it f32"):
         poly.compile(nest)
-    with pytest.raises(poly.SpecError, match="A of half precision, which NumPy"):
-        poly.write_package(tmp_path / "half", poly.compile(parsed(PRODUCT, S=bf16, R=f16, T=f32)))
 
 
 def test_an_operand_is_converted_when_it_is_packed_before() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+from functools import cache
+from itertools import product
 
 import numpy as np
 import pytest
@@ -56,6 +58,30 @@ def with_gaps(A: f64[N, 4 * N + 3], b: f64[N + 3], c: f64[N + 3]):
 
 
 @poly.nest
+def with_neighbours_in_between(A: f64[N, 2 * N + 3], b: f64[N + 3], c: f64[N + 3]):
+    for i in range(N):
+        for j in range(N):
+            A[i, 2 * j] = b[j] - A[i, 2 * j]
+
+
+@poly.nest
+def unrolled(a: f64[3 * N + 3], b: f64[3 * N + 3], c: f64[N + 3]):
+    """By hand: the loop over all elements runs instead."""
+    for i in range(N):
+        a[3 * i] = a[3 * i] * b[3 * i] + a[3 * i + 2]
+        a[3 * i + 1] = a[3 * i + 1] * b[3 * i + 1] + a[3 * i + 3]
+        a[3 * i + 2] = a[3 * i + 2] * b[3 * i + 2] + a[3 * i + 4]
+
+
+@poly.nest
+def unlike(a: f64[2 * N + 3], b: f64[2 * N + 3], c: f64[N + 3]):
+    """The second element is another function of its neighbours."""
+    for i in range(N):
+        a[2 * i] += a[2 * i + 2] * b[2 * i]
+        a[2 * i + 1] += a[2 * i + 2] * b[2 * i + 1]
+
+
+@poly.nest
 def written_in_between(a: f64[N + 3], b: f64[N + 3], c: f64[N + 3]):
     """What an iteration reads of the next one it has written itself."""
     for i in range(N):
@@ -94,18 +120,19 @@ def from_before(a: f64[N + 3], b: f64[N + 3], c: f64[N + 3]):
         b[i] = a[i - 1] + a[i + 1]
 
 
-IN_LANES = [overwritten_twice, both_neighbours, alone, of_rows, with_gaps]
+IN_LANES = [overwritten_twice, both_neighbours, alone, of_rows, with_gaps, with_neighbours_in_between, unrolled, unlike]
 NOT = [written_in_between, met_once, beside_a_sum, at_other_iterations, from_before]
 TARGETS = [f"c:{name}" for name in ("avx512", "avx2", "portable") if ISAS[name].runs_here()]
 COMPILERS = [name for name in ("gcc", "clang", "clang-22", "clang-19") if shutil.which(name)] or [None]
-KERNELS = {
-    nest.name: [
-        poly.compile(nest, schedule=poly.schedule(nest).vectorize(loop), target=target, compiler=compiler, threads=1)
-        for target in TARGETS
-        for compiler in COMPILERS
-    ]
-    for nest, loop in zip(IN_LANES, "iiijj", strict=True)
-} | {nest.name: [poly.compile(nest, threads=1, records=False)] for nest in NOT}
+
+
+@cache
+def compiled(nest: poly.Function) -> list[poly.Kernel]:
+    if nest in NOT:
+        return [poly.compile(nest, threads=1, records=False)]
+    made = poly.schedule(nest).vectorize("iiijjjii"[IN_LANES.index(nest)])
+    ways = product(TARGETS, COMPILERS)
+    return [poly.compile(nest, schedule=made, target=to, compiler=compiler, threads=1) for to, compiler in ways]
 
 
 @pytest.mark.parametrize("nest", NOT, ids=lambda nest: nest.name)
@@ -114,9 +141,10 @@ def test_other_loops_have_no_lanes(nest: poly.Function) -> None:
 
 
 def test_what_is_read_first_is_in_the_text() -> None:
-    *_, before, after = KERNELS["overwritten_twice"][0].source.partition("const double a_value = a[i + 1];")
+    *_, before, after = compiled(overwritten_twice)[0].source.partition("const double a_value = a[i + 1];")
     assert "a[i] = b[i] + c[i];" in after, "it is read before anything is written"
     assert before
+    assert "a[i] = a[i] * b[i] + a_value;" in compiled(unrolled)[0].source
 
 
 @settings(deadline=None, max_examples=15)
@@ -129,7 +157,7 @@ def test_results_are_those_of_the_loops(nest: poly.Function, n: int, seed: int) 
     arrays = [draw.integers(-3, 4, shape).astype(dtype) for shape in shapes]
     expected = [array.copy() for array in arrays]
     nest.reference(*expected)
-    for kernel in KERNELS[nest.name]:
+    for kernel in compiled(nest):
         own = [array.copy() for array in arrays]
         kernel(*own)
         for got, wanted in zip(own, expected, strict=True):

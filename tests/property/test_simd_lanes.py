@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from headers import AARCH64, CLANG, GCC, STRICT, Toolchain, need
-from programs import M, N, band, built, i, j, scan, sequence
+from programs import M, N, band, built, i, j, k, scan, sequence
 
 from codegen.c import source
+from codegen.call import Caller
 from codegen.expr import Binary, Const, Index, Load
 from codegen.integer import Affine
 from codegen.loop_ir import LoopMark
@@ -31,6 +32,22 @@ CASES = [
 ]
 LANES = LoopMark("j", vectorize=True)
 UFUNCS = {"+": np.add, "*": np.multiply, "min": np.fmin, "max": np.fmax}
+
+
+def runs_reduced(dtype: DType, op: str, isa: ISA) -> Program:
+    """`y[i] op= x[i, k, j]`, with `j` in lanes that go on for all `k < 3`."""
+    domain = f"{KNOWN}{{ S[i, k, j] : 0 <= i < M and 0 <= k < 3 and 0 <= j < N }}"
+    tree = band("j", f"{KNOWN}{{ S[i, k, j] -> [j] }}")
+    for name in "ki":
+        tree = band(name, f"{KNOWN}{{ S[i, k, j] -> [{name}] }}", tree)
+    return Program(
+        "runs",
+        ("M", "N"),
+        (Buffer("x", dtype, (M, Affine.of(3), N), "in"), Buffer("y", dtype, (M,), "inout")),
+        scan(domain, tree, LANES),
+        {"S": PrintedStatement(("i", "k", "j"), Assign(Load("y", (i,)), op, Load("x", (i, k, j))))},
+        isa=isa,
+    )
 
 
 def rows_reduced(dtype: DType, op: str, isa: ISA, columns: int | None = None) -> Program:
@@ -68,13 +85,31 @@ def test_every_width(dtype: DType, op: str, isa: ISA, compiler: Toolchain, monke
     call = built(rows_reduced(dtype, op, isa), compiler, monkeypatch)
     for columns in range(2 * block(dtype, isa) + 2):
         x = numbers(dtype, columns)
-        y = numbers(dtype, ROWS)[0]
-        expected = UFUNCS[op].reduce(np.column_stack([y, x]).astype(float if dtype.is_float else int), axis=1)
-        call(x, y)
-        if dtype.is_float:
-            np.testing.assert_allclose(y, expected, rtol=(columns + 1) * np.finfo(dtype.numpy_name).eps)
-        else:
-            np.testing.assert_array_equal(y, expected.astype(dtype.numpy_name))
+        check_reduced(call, dtype, op, x, x)
+
+
+@pytest.mark.parametrize("isa", [AVX512, AVX2, PORTABLE], ids=lambda isa: isa.name)
+@pytest.mark.parametrize(("dtype", "op"), [(f32, "+"), (f64, "max"), (DTYPES["i8"], "+")], ids=str)
+def test_lanes_that_go_on(dtype: DType, op: str, isa: ISA, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lanes of a row's three runs are combined once, behind all of them."""
+    program = runs_reduced(dtype, op, isa)
+    text = source(program)
+    assert text.index("(&y_all, y_") < text.index("(&y_all)")
+    call = built(program, GCC, monkeypatch)
+    for columns in range(2 * block(dtype, isa) + 2):
+        x = numbers(dtype, 3 * columns)
+        check_reduced(call, dtype, op, x.reshape(ROWS, 3, columns), x)
+
+
+def check_reduced(call: Caller, dtype: DType, op: str, x: np.ndarray, rows: np.ndarray) -> None:
+    """What is reduced from `x`, next to `rows`, the same numbers by row."""
+    y = numbers(dtype, ROWS)[0]
+    expected = UFUNCS[op].reduce(np.column_stack([y, rows]).astype(float if dtype.is_float else int), axis=1)
+    call(x, y)
+    if dtype.is_float:
+        np.testing.assert_allclose(y, expected, rtol=(rows.shape[1] + 1) * np.finfo(dtype.numpy_name).eps)
+    else:
+        np.testing.assert_array_equal(y, expected.astype(dtype.numpy_name))
 
 
 @pytest.mark.parametrize("compiler", [GCC, CLANG], ids=str)

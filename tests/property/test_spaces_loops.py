@@ -20,7 +20,7 @@ from microkernels.dtypes import DTYPES
 from microkernels.isa import host
 from poly import f32, f64
 from poly.autoschedule.default import default_form, default_schedule
-from poly.autoschedule.loop_structures import all_forms
+from poly.autoschedule.derive import all_forms
 from poly.autoschedule.rules.microkernels import heaviest_product
 from poly.autoschedule.spaces.space import Point
 from poly.errors import ScheduleError
@@ -270,7 +270,7 @@ def test_open_sizes_are_predicted_where_they_are_measured() -> None:
 
 
 def test_work_without_end_leaves_structures_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("poly.autoschedule.loop_structures.AFFORDABLE", 1)
+    monkeypatch.setattr("poly.autoschedule.derive.AFFORDABLE", 1)
     space = derived(transpose.with_sizes({"M": 2000, "N": 2000}))
     assert space.schedule(space.choice) == default_schedule(space.nest, Target.nominal(HOST, LARGE, 1))
 

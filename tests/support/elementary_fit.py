@@ -9,6 +9,7 @@ from math import cos, pi
 
 import numpy as np
 
+from codegen import pieces
 from codegen.exponentials import SPLIT
 
 getcontext().prec = 60
@@ -33,21 +34,12 @@ def interpolated(function: Callable[[Decimal], Decimal], terms: int, low: Decima
 
 def through(function: Callable[[Decimal], Decimal], points: Sequence[Decimal]) -> list[Decimal]:
     """Coefficients, lowest first, of the polynomial that has a function's values at some points."""
-    terms = len(points)
-    differences = [function(x) for x in points]
-    for order in range(1, terms):
-        for k in range(terms - 1, order - 1, -1):
-            differences[k] = (differences[k] - differences[k - 1]) / (points[k] - points[k - order])
-    coefficients = [Decimal(0)]
-    for point, difference in zip(reversed(points), reversed(differences), strict=True):
-        shifted = [Decimal(0), *coefficients]
-        coefficients = [s - point * c for s, c in zip(shifted, [*coefficients, Decimal(0)], strict=True)]
-        coefficients[0] += difference
-    return coefficients[:terms]
+    return pieces.through(points, list(map(function, points)))
 
 
-def exp_coefficients(terms: int) -> tuple[float, ...]:
-    return tuple(map(float, interpolated(exp_quotient, terms, -LN2 / 2, LN2 / 2)))
+def exp_coefficients(terms: int, powers: int = 1) -> tuple[float, ...]:
+    """q's for |r| up to ln(2)/2, or where 2 to the power of multiples of 1/powers is known, to a part of that."""
+    return tuple(map(float, interpolated(exp_quotient, terms, -LN2 / 2 / powers, LN2 / 2 / powers)))
 
 
 def ln2_parts(mantissa: int, exponent_bits: int) -> tuple[float, float]:
@@ -93,11 +85,25 @@ def log1p_coefficients(terms: int) -> tuple[float, ...]:
     return tuple(map(float, through(log1p_quotient, points)))
 
 
-def log1p_error(coefficients: Sequence[float]) -> float:
+def log1p_error(coefficients: Sequence[float], ends: tuple[Decimal, Decimal] = ROOTS_OF_2) -> float:
     """The greatest error of f + f^2 p(f) as ln(1 + f), relative to it."""
-    low, high = ROOTS_OF_2
+    low, high = ends
     points = [low + (high - low) * step / 400 for step in range(401)]
-    return float(max(abs((f + f * f * value(coefficients, f)) / (1 + f).ln() - 1) for f in points))
+    return float(max(abs((f + f * f * value(coefficients, f)) / (1 + f).ln() - 1) for f in points if f))
+
+
+def part_ends(bits: int) -> tuple[Decimal, Decimal]:
+    """r for the parts of [3/4, 1) and of [1, 3/2) next to 1."""
+    return -(Decimal(2) ** -(bits + 1)), Decimal(2) ** -bits
+
+
+def part_coefficients(terms: int, bits: int) -> tuple[float, ...]:
+    """p's for these r."""
+    return tuple(map(float, interpolated(log1p_quotient, terms, *part_ends(bits))))
+
+
+def part_error(coefficients: Sequence[float], bits: int) -> float:
+    return log1p_error(coefficients, part_ends(bits))
 
 
 def log_error(coefficients: Sequence[float]) -> float:
@@ -279,9 +285,9 @@ def value(coefficients: Sequence[float | Decimal], x: Decimal) -> Decimal:
     return total
 
 
-def exp_error(coefficients: Sequence[float]) -> float:
+def exp_error(coefficients: Sequence[float], powers: int = 1) -> float:
     """The greatest relative error of 1 + r + r^2 q(r) as e^r."""
-    points = [LN2 / 2 * step / 500 for step in range(-500, 501)]
+    points = [LN2 / 2 / powers * step / 500 for step in range(-500, 501)]
     return float(max(abs((1 + r + r * r * value(coefficients, r)) / r.exp() - 1) for r in points))
 
 

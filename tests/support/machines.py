@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import poly
 from microkernels.isa import host
-from poly.autoschedule.loop_structures import loop_structures
+from poly.autoschedule.derive import loop_structures
 from poly.autoschedule.spaces.space import Space
 from poly.model import Caches
 from poly.model.core import Target

@@ -96,8 +96,18 @@ def test_the_header_is_c_plus_plus_too(flags: tuple[str, ...], tmp_path: Path) -
     )
 
 
+@poly.nest
+def stored(x: poly.bf16[M, N], y: poly.bf16[M, N], z: poly.f32[M]):
+    for i in range(M):
+        z[i] = 0
+        for j in range(N):
+            y[i, j] = 2 * x[i, j]
+            z[i] += poly.f32(x[i, j])
+
+
 NESTS = {
     "product": (product, {}),
+    "stored": (stored, {}),
     "softmax": (classic_nests.softmax, {}),
     "two_mm": (classic_nests.two_mm, {}),
     "ints": (classic_nests.ints, {}),

@@ -20,7 +20,7 @@ from poly.commands import poly as command
 
 NESTS = """
 import poly
-from poly import f32, f64, i32
+from poly import bf16, f16, f32, f64, i32
 
 M, N, K, T = poly.sizes("M N K T")
 
@@ -44,6 +44,13 @@ def smooth(factor: f64, x: f64[N + 2], y: f64[N]):
 def counted(n: i32, x: i32[2 * N]):
     for i in range(2 * N):
         x[i] = x[i] + n
+
+
+@poly.nest
+def halved(x: bf16[N], y: f16[N]):
+    for i in range(N):
+        y[i] = f16(x[i] / 2)
+        x[i] = -x[i]
 """
 
 USE = """
@@ -51,6 +58,7 @@ import os, shutil, sys
 sys.modules["poly"] = sys.modules["codegen"] = sys.modules["microkernels"] = sys.modules["islpy"] = None
 assert shutil.which("cc") is shutil.which("gcc") is None
 import numpy as np
+from ml_dtypes import bfloat16
 import kernels
 
 rng = np.random.default_rng(0)
@@ -77,6 +85,11 @@ np.testing.assert_allclose(y, (x[:-2] + x[1:-1] + x[2:]) / 2)
 z = np.arange(6, dtype=np.int32)
 kernels.counted(3, z)
 assert z.tolist() == [3, 4, 5, 6, 7, 8]
+bits, halves = np.array([0x3f80, 0xc000], np.uint16), np.zeros(2, np.float16)
+kernels.halved(bits, halves)
+assert halves.tolist() == [0.5, -1] and bits.tolist() == [0xbf80, 0x4000]
+kernels.halved(bits.view(bfloat16), halves)
+assert halves.tolist() == [-0.5, 1]
 
 a, b, c = (np.ones((4, 4), np.float32) for _ in range(3))
 fixed = np.ones((4, 4), np.float32)
@@ -96,6 +109,7 @@ wrong = [
     (lambda: kernels.smooth(0.5, x[:1], y, T=1), "x has shape (1,); expected (12,): it is x: f64[N + 2], and N = 10"),
     (lambda: kernels.counted(3, z[:5]), "dimension 0 of x is 5, for which no N fits"),
     (lambda: kernels.counted(2**40, z), "n = 1099511627776 does not fit in int32"),
+    (lambda: kernels.halved(halves, halves), "x has dtype float16; expected x: bf16[N]. Remedy: x.astype(ml_dtypes."),
     (lambda: kernels.product(np.ma.masked_array(a), b, c), "A is a masked array"),
 ]
 for call, message in wrong:

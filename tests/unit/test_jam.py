@@ -14,66 +14,47 @@ from tests.support.machines import derived
 ISAS = ("c", "c:avx2", "c:portable")
 
 
-def depthwise(channels, image, taps, stride, pad, last, T, zeroed=True):
+WAYS = {
+    "added": ("", "Y[{at}] += {product}", ""),
+    "set": ("Y[{at}] = 0.0", "Y[{at}] += {product}", ""),
+    "local": ("t: {T} = 0.0", "t += {product}", "Y[{at}] = max(t, -1.0)"),
+}
+"""What runs before, in and behind the loops over taps."""
+
+
+def depthwise(channels, image, taps, stride, pad, last, T, way="set"):
     """A depthwise convolution of a padded image: NHWC if the channels come `last`, or NCHW."""
     (H, W), (R, S), C = image, taps, channels
     P, Q = (H + 2 * pad - R) // stride + 1, (W + 2 * pad - S) // stride + 1
-
-    @poly.nest
-    def nhwc(X: T[H, W, C], F: T[R, S, C], Y: T[P, Q, C]):
-        for p in range(P):
-            for q in range(Q):
-                for c in range(C):
-                    Y[p, q, c] = 0.0
-                    for r in range(R):
-                        for s in range(S):
-                            if 0 <= stride * p + r - pad < H and 0 <= stride * q + s - pad < W:
-                                Y[p, q, c] += X[stride * p + r - pad, stride * q + s - pad, c] * F[r, s, c]
-
-    @poly.nest
-    def nhwc_added(X: T[H, W, C], F: T[R, S, C], Y: T[P, Q, C]):
-        for p in range(P):
-            for q in range(Q):
-                for c in range(C):
-                    for r in range(R):
-                        for s in range(S):
-                            if 0 <= stride * p + r - pad < H and 0 <= stride * q + s - pad < W:
-                                Y[p, q, c] += X[stride * p + r - pad, stride * q + s - pad, c] * F[r, s, c]
-
-    @poly.nest
-    def nchw(X: T[C, H, W], F: T[C, R, S], Y: T[C, P, Q]):
-        for c in range(C):
-            for p in range(P):
-                for q in range(Q):
-                    Y[c, p, q] = 0.0
-                    for r in range(R):
-                        for s in range(S):
-                            if 0 <= stride * p + r - pad < H and 0 <= stride * q + s - pad < W:
-                                Y[c, p, q] += X[c, stride * p + r - pad, stride * q + s - pad] * F[c, r, s]
-
-    @poly.nest
-    def nchw_added(X: T[C, H, W], F: T[C, R, S], Y: T[C, P, Q]):
-        for c in range(C):
-            for p in range(P):
-                for q in range(Q):
-                    for r in range(R):
-                        for s in range(S):
-                            if 0 <= stride * p + r - pad < H and 0 <= stride * q + s - pad < W:
-                                Y[c, p, q] += X[c, stride * p + r - pad, stride * q + s - pad] * F[c, r, s]
-
-    if last:
-        return nhwc if zeroed else nhwc_added, (P, Q)
-    return nchw if zeroed else nchw_added, (P, Q)
+    y, x = f"{stride} * p + r - {pad}", f"{stride} * q + s - {pad}"
+    at = "p, q, c" if last else "c, p, q"
+    product = f"X[{y}, {x}, c] * F[r, s, c]" if last else f"X[c, {y}, {x}] * F[c, r, s]"
+    before, inside, behind = (line.format(at=at, product=product, T=f"'{T.name}'") for line in WAYS[way])
+    shapes = ([H, W], [R, S], [P, Q])
+    types = [f"'{T.name}{[*shape, C] if last else [C, *shape]}'" for shape in shapes]
+    loops = [("p", P), ("q", Q), ("c", C)] if last else [("c", C), ("p", P), ("q", Q)]
+    lines = [f"def depthwise(X: {types[0]}, F: {types[1]}, Y: {types[2]}):"]
+    lines += [f"{'    ' * depth}for {name} in range({extent}):" for depth, (name, extent) in enumerate(loops, 1)]
+    body = [
+        before,
+        f"for r in range({R}):",
+        f"    for s in range({S}):",
+        f"        if 0 <= {y} < {H} and 0 <= {x} < {W}:",
+        f"            {inside}",
+        behind,
+    ]
+    return poly.parse("\n".join([*lines, *(" " * 16 + line for line in body if line)])), (P, Q)
 
 
-def expected(x, w, y, stride, pad, last, zeroed):
+def expected(x, w, y, stride, pad, last, way):
     x, w, y = (np.moveaxis(a, -1, 0) if last else a for a in (x, w, y))
     x = np.pad(x.astype(np.float64), ((0, 0), (pad, pad), (pad, pad)))
-    total = np.zeros(y.shape) if zeroed else y.astype(np.float64)
+    total = y.astype(np.float64) if way == "added" else np.zeros(y.shape)
     for r in range(w.shape[1]):
         for s in range(w.shape[2]):
             part = x[:, r : r + stride * (y.shape[1] - 1) + 1 : stride, s : s + stride * (y.shape[2] - 1) + 1 : stride]
             total = total + part * w[:, r, s].astype(np.float64)[:, None, None]
+    total = np.maximum(total, -1) if way == "local" else total
     return np.moveaxis(total, 0, -1) if last else total
 
 
@@ -86,13 +67,14 @@ def expected(x, w, y, stride, pad, last, zeroed):
     pad=st.integers(0, 2),
     last=st.booleans(),
     dtype=st.sampled_from([f32, f64]),
-    zeroed=st.booleans(),
+    way=st.sampled_from(list(WAYS)),
     isa=st.sampled_from(ISAS),
     threads=st.sampled_from([1, 2]),
 )
-def test_depthwise(channels, image, taps, stride, pad, last, dtype, zeroed, isa, threads):
+@example(2, (7, 35), (3, 3), 1, 1, False, f32, "local", "c", 1)
+def test_depthwise(channels, image, taps, stride, pad, last, dtype, way, isa, threads):
     image = tuple(max(size, tap) for size, tap in zip(image, taps, strict=True))
-    nest, out = depthwise(channels, image, taps, stride, pad, last, dtype, zeroed)
+    nest, out = depthwise(channels, image, taps, stride, pad, last, dtype, way)
     kernel = poly.compile(nest, target=isa, threads=threads)
     random = np.random.default_rng(0)
     numpy = np.float32 if dtype == f32 else np.float64
@@ -102,8 +84,8 @@ def test_depthwise(channels, image, taps, stride, pad, last, dtype, zeroed, isa,
         return random.standard_normal(shape).astype(numpy)
 
     x, w, y = array(*image), array(*taps), array(*out)
-    wanted = expected(x, w, y, stride, pad, last, zeroed)
-    if zeroed:
+    wanted = expected(x, w, y, stride, pad, last, way)
+    if way != "added":
         y[...] = np.nan
     kernel(x, w, y)
     bound = 4 * taps[0] * taps[1] * np.finfo(numpy).eps * (np.abs(wanted).max() + 10)
@@ -196,12 +178,15 @@ def test_lanes_that_read_every_second_element_have_no_masks():
     assert "_lanes" not in poly.compile(nest, target="c:avx2", threads=1).source
 
 
-def test_infinite_weights_outside_the_image_are_not_multiplied():
-    nest, _ = depthwise(2, (7, 7), (3, 3), 1, 1, False, f32)
+@pytest.mark.parametrize("way", ["set", "local"])
+def test_infinite_weights_outside_the_image_are_not_multiplied(way):
+    nest, _ = depthwise(2, (7, 7), (3, 3), 1, 1, False, f32, way)
     w = np.zeros((2, 3, 3), np.float32)
     w[:, :, 0] = np.inf
     x, y = np.ones((2, 7, 7), np.float32), np.full((2, 7, 7), np.nan, np.float32)
-    poly.compile(nest)(x, w, y)
+    kernel = poly.compile(nest, threads=1)
+    kernel(x, w, y)
+    assert "f32x16_lanes" in kernel.source or kernel.target != "c:avx512"
     assert np.all(y[:, :, 0] == 0)
     assert np.all(np.isinf(y[:, :, 1:]))
 

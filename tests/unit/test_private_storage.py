@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -141,6 +142,51 @@ def test_dimensions_in_another_order(nest: poly.Nest, arrays: tuple[str, ...]) -
     assert Schedule.from_json(nest, made.to_json()) == made
     for size in (1, 7):
         computed(nest, made, size)
+
+
+@poly.nest
+def vectors(A: f64[N, N], x: f64[N], y: f64[N], v: f64[N]):
+    for i in range(1, N):
+        for j in range(i + 1):
+            x[j] -= A[i, j] * v[i]
+            y[i] += A[i, j] * v[j]
+    for i in range(N):
+        v[i] = x[i]
+
+
+@pytest.mark.parametrize("into", [None, "u"])
+def test_blocks_of_a_loop_sum_apart(into: str | None) -> None:
+    nest = vectors.with_sizes({"N": 40})
+    made = poly.schedule(nest).rfactor("S0", into, i=16)
+    assert made.on(made.nest) == made == made.on(nest)
+    assert Schedule.from_json(nest, made.to_json()) == made
+    shared = made.split(i=16).parallel("i_tile").vectorize("j")
+    assert shared.on(nest) == shared
+    computed(nest, shared, 40)
+
+
+def test_threads_have_sums_of_their_own() -> None:
+    nest = vectors.with_sizes({"N": 1200})
+    made = poly.compile(nest, target="c", threads=2, records=False).schedule
+    assert "rfactor('S0', i=600)" in repr(made) and any(band.parallel for band in bands(made.tree))
+    computed(nest, made, 1200)
+
+
+@pytest.mark.parametrize(
+    ("nest", "statement", "arguments", "message"),
+    [
+        (vectors.with_sizes({"N": 9}), "S2", {"i": 4}, r"S2, i=4\): it is no sum. Remedy: leave it as it is"),
+        (vectors.with_sizes({"N": 9}), "S0", {"k": 4}, r"S0 has no iterator k. Iterators: i, j"),
+        (vectors, "S0", {"i": 4}, r"how many iterations i has depends on sizes"),
+        (solve.with_sizes({"N": 9}), "S0", {"j": 4}, r"its terms may read what it adds to"),
+        (norms.with_sizes({"M": 9}), "S1", {"i": 4}, r"there is no statement S1. Statements: S0"),
+        (norms.with_sizes({"M": 9}), "S0", {"i": 4, "into": "Q"}, r"there is Q already"),
+        (products.with_sizes({"N": 9}), "S1", {"s": 4}, r"S0 accesses row in the loops around it, too"),
+    ],
+)
+def test_sums_that_stay_together(nest: poly.Nest, statement: str, arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ScheduleError, match=message):
+        poly.schedule(nest).rfactor(statement, **arguments)
 
 
 @pytest.mark.parametrize("threads", [1, 2])

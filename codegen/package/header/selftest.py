@@ -10,7 +10,7 @@ from __future__ import annotations
 from codegen.package.header.isas import constant
 from codegen.package.header.macros import replaced
 from codegen.package.header.sections import level
-from codegen.package.selftest import has_halves, part, plain_loops
+from codegen.package.selftest import halves, part, plain_loops
 from codegen.package.selftest_routine import entry, routine_text
 from codegen.package.values import Header
 
@@ -67,8 +67,8 @@ def _settings(header: Header) -> str:
         "TEAMS": f'"{TEAMS[header.threads]}"',
         "TITLE": f'"{title.rstrip()}"',
     }
-    halves = ["#define TRY_HALVES"] * has_halves(routines)
-    return "\n".join([*(f"#define TRY_{name} {value}" for name, value in values.items()), *halves, COMPILER])
+    defined = (f"#define TRY_{name} {value}" for name, value in values.items())
+    return "\n".join([*defined, *halves(routines), COMPILER])
 
 
 def _tables(header: Header) -> str:

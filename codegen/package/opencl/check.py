@@ -11,8 +11,8 @@ from pathlib import Path
 from codegen.macros import definitions
 from codegen.names import function_name
 from codegen.package.opencl.standalone import Standalone, named
+from codegen.package.selftest import halves, plain_loops
 from codegen.package.selftest import part as shared_part
-from codegen.package.selftest import plain_loops
 from codegen.package.selftest_routine import (
     arrays_table,
     call_line,
@@ -48,9 +48,9 @@ def check(made: Standalone) -> str:
         INCLUDES,
         _settings(made, routine),
         definitions(loops),
+        loops,
         shared_part("arrays"),
         part("device"),
-        loops,
         "\n".join(table(routine) for table in (sizes_table, arrays_table, trials_table, shape_function)),
         part("case"),
         _workspace(routine),
@@ -99,7 +99,7 @@ def _settings(made: Standalone, routine: Routine) -> str:
         "DELICATE": int(made.delicate),
         "DRIFTS": int(made.drifts),
     }
-    return "\n".join(f"#define TRY_{name} {value}" for name, value in values.items())
+    return "\n".join([*(f"#define TRY_{name} {value}" for name, value in values.items()), *halves([routine])])
 
 
 def _workspace(routine: Routine) -> str:

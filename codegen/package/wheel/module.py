@@ -11,6 +11,7 @@ from codegen.package.header.sections import level
 from codegen.package.values import Header, Routine
 from codegen.program import Buffer
 from codegen.signature import describe
+from microkernels.dtypes import bf16
 
 HEAD = '''"""{title}
 
@@ -96,7 +97,7 @@ def module_text(header: Header, package: str, library: str, version: str) -> str
 
 def stub_text(header: Header) -> str:
     """The text of `__init__.pyi`."""
-    types = sorted({b.dtype.numpy_name for r in header.routines for b in r.signature.arrays})
+    types = sorted({_element(b) for r in header.routines for b in r.signature.arrays})
     lines = [STUB.format(title=_title(header), types=", ".join(types))]
     for routine in header.routines:
         typed = [f"{python_name(b.name)}: {_type(b)}" for b in routine.signature.buffers]
@@ -161,7 +162,13 @@ def _listed(positional: list[str], keywords: list[str]) -> str:
 def _type(buffer: Buffer) -> str:
     if buffer.kind == "scalar":
         return "float" if buffer.dtype.is_float else "int"
-    return f"NDArray[{buffer.dtype.numpy_name}]"
+    other = " | object" * (buffer.dtype == bf16)  # with a type that is not NumPy's own
+    return f"NDArray[{_element(buffer)}]{other}"
+
+
+def _element(buffer: Buffer) -> str:
+    """NumPy's type of an array's elements, of bf16 that of their bits: NumPy has no such type of its own."""
+    return "uint16" if buffer.dtype == bf16 else buffer.dtype.numpy_name
 
 
 def _doc(routine: Routine, threaded: bool) -> str:

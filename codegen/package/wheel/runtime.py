@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ import numpy as np
 
 MOST_THREADS = 256
 LARGEST = 2**48 - 1
+BFLOAT16 = "bfloat16"
 FOLDER = Path(__file__).parent
 
 
@@ -38,6 +40,11 @@ class Argument:
     @property
     def written(self) -> bool:
         return self.kind in ("out", "inout")
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The names of NumPy's types that it may have; bf16 is that of the package ml_dtypes, or its bits."""
+        return (BFLOAT16, "uint16") if self.dtype == BFLOAT16 else (self.dtype,)
 
 
 @dataclass(frozen=True)
@@ -145,9 +152,10 @@ class Routine:
         if one.kind == "scalar":
             return self._number(one, value)
         array = self._array(one, value)
-        if array.dtype != np.dtype(one.dtype):
+        if array.dtype.name not in one.types:
             back = f", and copy it back after the call: {one.name}[...] = it" if one.written else ""
-            remedy = f"{one.name}.astype(np.{one.dtype}){back}"
+            package = "ml_dtypes" if one.dtype == BFLOAT16 else "np"
+            remedy = f"{one.name}.astype({package}.{one.dtype}){back}"
             raise ArgumentError(f"{one.name} has dtype {array.dtype}; expected {one.text}. Remedy: {remedy}")
         if array.ndim != len(one.extents):
             raise ArgumentError(f"{one.name} has {array.ndim} dimensions, shape {array.shape}; expected {one.text}")
@@ -161,7 +169,12 @@ class Routine:
         if isinstance(value, np.ndarray):
             return value
         try:
-            return np.from_dlpack(value) if hasattr(value, "__dlpack__") else np.asarray(memoryview(value))
+            if not hasattr(value, "__dlpack__"):
+                return np.asarray(memoryview(value))
+            if str(getattr(value, "dtype", "")).endswith(BFLOAT16):  # a tensor, which NumPy takes as its bits alone
+                value = value.view(sys.modules[type(value).__module__.partition(".")[0]].int16)
+                return np.from_dlpack(value).view(np.uint16)
+            return np.from_dlpack(value)
         except Exception as error:  # an object's own protocol may raise anything
             raise ArgumentError(
                 f"{one.name} is {type(value).__name__}; expected {one.text}, as a NumPy array or an object that shares "

@@ -47,7 +47,13 @@ def _is_legal(made: Schedule) -> bool:
 
 def has_loops(made: Schedule, isa: ISA) -> bool:
     """Whether isl finds the loops: the bounds of many tiles in terms of an open size may take too much work."""
-    with suppress(ScheduleError), limited(CALL, apart=True):
+    with limited(CALL, apart=True):
+        return lowers(made, isa)
+
+
+def lowers(made: Schedule, isa: ISA) -> bool:
+    """Whether a schedule becomes a program, which is kept for its compilation."""
+    with suppress(ScheduleError):
         lower(made.nest, made.tree, isa)
         return True
     return False

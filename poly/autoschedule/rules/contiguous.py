@@ -15,7 +15,7 @@ from contextlib import suppress
 from poly.autoschedule.rules.attempt import applied, attempt
 from poly.errors import ScheduleError
 from poly.ir.edits import find_loop
-from poly.ir.paths import loops_around, paths
+from poly.ir.paths import loops_around, names_around, paths
 from poly.ir.strides import STRIDED, advanced_iterator, strided_cost
 from poly.ir.tree import Band, bands, has_kernel, only_loops, statements
 from poly.schedules.schedule import Schedule
@@ -70,7 +70,7 @@ def _sunk(schedule: Schedule, loop: str) -> Schedule | None:
                 made = applied(made, [Interchange(name, body.name)])
                 pending.append(name)
             elif bands(body):
-                outer = [band.name for band in loops_around(made.tree, statements(body)[0])].index(name)
+                outer = names_around(made.tree, statements(body)[0]).index(name)
                 made = applied(made, [Distribute(name)])
                 parts = (loops_around(made.tree, statement)[outer] for statement in statements(body))
                 pending.extend({part.name: None for part in parts if bands(part.body)})

@@ -122,7 +122,7 @@ class Outline:
 
     work: ContractionView
     by_lines: bool
-    """Whether the output continues along the rows after a short run of columns."""
+    """Whether the output continues along the rows after a short run of columns, and other columns have no loop."""
 
 
 def outlined(r: Roles, dtype: DType, target: Target) -> Outline | None:
@@ -135,10 +135,10 @@ def outlined(r: Roles, dtype: DType, target: Target) -> Outline | None:
     lanes, neighbours = target.isa.lanes(dtype), contiguous(r.columns)
     short = prod(axis.guess for axis in neighbours) * dtype.size < RUN
     far = n * k * dtype.size > target.caches.l2 // 2
-    columns, extra_columns = column_group(r.columns, lanes, "output" if short and m > k else "right", far)
+    columns, extra_columns = column_group(r.columns, lanes, k, "output" if short and m > k else "right", far)
     rows, extra_rows = row_group(r.rows, "output" if short and n > k else "left")
     others = [axis for axis in r.columns if axis not in neighbours]
-    by_lines = short and n > k and nearest(r.rows) < nearest(others)
+    by_lines = short and n > k and nearest(r.rows) < nearest(others) and not extra_columns
     flat, together = rows.axes if rows else (), lanes if far else None
     dot = fitting(target.isa, dtype, *r.contraction.elements, target.features)
     together = None if dot else together  # words are packed panel by panel

@@ -23,7 +23,7 @@ from poly.autoschedule.rules.attempt import applied, attempt
 from poly.autoschedule.rules.isolation import distributed, loops_by_iterator
 from poly.errors import ScheduleError
 from poly.ir.nest import Nest, Statement
-from poly.ir.paths import loops_around
+from poly.ir.paths import names_around
 from poly.ir.strides import accesses
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Distribute, Flatten, Fuse, Order, Split, Step, Tensorize
@@ -101,7 +101,7 @@ class _Tiled:
 
     def _around(self, made: Schedule) -> list[str]:
         """The names of the loops over rows and columns that the microkernel takes."""
-        around = [band.name for band in loops_around(made.tree, self.statement.name)]
+        around = names_around(made.tree, self.statement.name)
         return [name for name in around if name not in self.reduce][-2:]
 
 

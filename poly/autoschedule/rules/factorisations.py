@@ -44,7 +44,7 @@ from poly.ir.budget import TooCostly, limited
 from poly.ir.edits import fresh
 from poly.ir.instances import coordinates
 from poly.ir.nest import Array, Nest, Statement
-from poly.ir.paths import loops_around, paths
+from poly.ir.paths import loops_around, names_around, paths
 from poly.ir.strides import is_contiguous_along
 from poly.ir.tree import Band, Micro, Node, Sequence, statements, walk
 from poly.model.core import Target
@@ -329,7 +329,7 @@ def _cuts(blocked: _Blocked) -> dict[str, str]:
     cuts = dict(zip(blocked.loops, levels, strict=True))
     for node in walk(blocked.made.tree):
         if isinstance(node, Micro):
-            *_, strip, row_tile, column_tile, _, _, _ = _loops(blocked.made, node.statement)
+            *_, strip, row_tile, column_tile, _, _, _ = names_around(blocked.made.tree, node.statement)
             cuts |= {strip: "strip", row_tile: "rows", column_tile: "columns"}
     return cuts
 
@@ -368,7 +368,7 @@ def _trailing(made: Schedule, update: Contraction, sign: str, loop: str, size: i
     parted = _parted(made, update.statement, later, name)
     if parted is None:
         return None
-    around = _loops(parted, name)
+    around = names_around(parted.tree, name)
     return attempt(parted, [Distribute(around[around.index(loop) + 1], last=name)])
 
 
@@ -432,7 +432,7 @@ def _tiled(made: Schedule, found: Contraction, kernel: OuterProduct) -> Schedule
     cut = attempt(made, [strips, Split(((row, kernel.rows), (column, kernel.columns)))])
     if cut is None:
         return None
-    name, around = found.statement, _loops(cut, found.statement)
+    name, around = found.statement, names_around(cut.tree, found.statement)
     row_tile, column_tile = (around[around.index(loop) - 1] for loop in (row, column))
     strip = around[around.index(column_tile) - 1]
     order = Order((strip, row_tile, column_tile, row, column, reduce))
@@ -465,8 +465,3 @@ def _roles(made: Schedule, found: Contraction) -> tuple[str, str, str]:
         return next(own).name
 
     return loop(found.rows[0]), loop(found.columns[0]), loop(found.reduce[0])
-
-
-def _loops(made: Schedule, name: str) -> list[str]:
-    """The names of the loops around a statement, outermost first."""
-    return [band.name for band in loops_around(made.tree, name)]

@@ -30,7 +30,7 @@ from poly.autoschedule.rules.strips import added_bytes, enclosed, moved, power
 from poly.errors import ScheduleError
 from poly.ir.instances import box_extents
 from poly.ir.nest import Nest
-from poly.ir.paths import loops_around, paths
+from poly.ir.paths import loops_around, names_around, paths
 from poly.ir.strides import accesses, moved_iterator
 from poly.ir.tree import Band, Sequence, only_loops, statements
 from poly.model.core import Target
@@ -138,7 +138,7 @@ def _later(
 def _beside(made: Schedule, loop: Band, far: tuple[str, ...]) -> Schedule:
     """The schedule with these statements of a loop in one of their own, right behind it."""
     parted = applied(made, [Distribute(loop.name, last=name) for name in reversed(far)])
-    around = [part.name for part in loops_around(parted.tree, far[0])]
+    around = names_around(parted.tree, far[0])
     return applied(parted, [Fuse(far[0], name, around[1]) for name in far[1:]])
 
 

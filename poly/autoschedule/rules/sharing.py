@@ -20,13 +20,13 @@ from poly.autoschedule.rules.form import Form
 from poly.autoschedule.rules.parting import apart
 from poly.autoschedule.rules.shapes import INNER_GUESS, Chain, chains, heaviest, parts
 from poly.ir.nest import Nest
-from poly.ir.paths import loops_around, paths
+from poly.ir.paths import names_around, paths
 from poly.ir.strides import extent, moved_iterator
-from poly.ir.tree import Band, Copy, Micro, Node, Sequence, bands, children, has_kernel, statements
+from poly.ir.tree import Band, Copy, Micro, Node, Sequence, bands, children, has_kernel, only_loops, statements
 from poly.lowering.calls import inner_bands
 from poly.machine.description import LINE, PAGE
 from poly.schedules.schedule import Schedule
-from poly.schedules.steps import Order, Parallel, Split
+from poly.schedules.steps import Order, Parallel, RFactor, Split, Step
 
 WORTH = 50_000
 """Statement instances for which waking a thread pays off: about ten microseconds of work."""
@@ -39,9 +39,8 @@ def sharings(form: Form, threads: int) -> Iterator[Form]:
     if threads > 1 and shared:
         yield unshared(form)
     yield usual
-    shares = in_shares(form, threads) if threads > 1 else None
-    if shares is not None:
-        yield shares
+    if threads > 1:
+        yield from filter(None, (in_shares(form, threads), summed_apart(form, threads)))
     chain = heaviest(form.tried) if shared else None
     for band in chain.bands[:-1] if chain else ():
         several = extent(form.tried.nest, band) != 1
@@ -66,9 +65,38 @@ def in_shares(form: Form, threads: int) -> Form | None:
     made = form.tried
     for chain in chains(made.tree):
         outer = next((band for band in chain.bands if extent(made.nest, band) != 1), chain.bands[0])
-        if lacking_work(made.nest, outer, WORTH) is None and not is_parallel(made.nest, made.tree, outer.name):
+        if _is_sequential(made, outer):
             made = next((found for band in chain.bands[1:] if (found := _in_shares(made, chain, band, threads))), made)
     return _with(form, made) if made is not form.tried else None
+
+
+def _is_sequential(made: Schedule, outer: Band) -> bool:
+    """Whether a loop has enough work for threads, and may not be parallel."""
+    return lacking_work(made.nest, outer, WORTH) is None and not is_parallel(made.nest, made.tree, outer.name)
+
+
+def summed_apart(form: Form, threads: int) -> Form | None:
+    """The form whose threads take a block of a loop's iterations each, with sums of their own that are added up behind.
+
+    None if there is no outermost loop of known size whose iterations only sums keep in order.
+    """
+    made = form.tried
+    for outer in only_loops(parts(made.tree)):
+        if _is_sequential(made, outer):
+            made = _summed_apart(made, outer, threads) or made
+    return _with(form, made) if made is not form.tried else None
+
+
+def _summed_apart(made: Schedule, outer: Band, threads: int) -> Schedule | None:
+    whole, found = extent(made.nest, outer), paths(made.tree)
+    if whole is None or whole < threads:
+        return None
+    size = -(-whole // threads)
+    sums = (s for s in map(made.nest.statement, statements(outer)) if s.op == "+")
+    moved = ((s, moved_iterator(s, found[s.name], outer.name)) for s in sums)
+    shared = [(s, i) for s, i in moved if i and all(i not in index.names for index in s.target.indices)]
+    steps: list[Step] = [RFactor(s.name, iterator, size) for s, iterator in shared]
+    return attempt(made, [*steps, Split(((outer.name, size),)), Parallel(f"{outer.name}_tile")]) if steps else None
 
 
 def _in_shares(made: Schedule, chain: Chain, band: Band, threads: int) -> Schedule | None:
@@ -185,17 +213,12 @@ def _parted(schedule: Schedule, band: Band, guess: int) -> Schedule | None:
     made = attempt(schedule, steps) if steps else None
     if made is None:
         return None
-    depth = _around(schedule, names[0]).index(band.name)
+    depth = names_around(schedule.tree, names[0]).index(band.name)
     old = {statement.name for statement in nest.statements} - {*names}
     parted = [one.name for one in made.nest.statements if one.name not in old]
-    before, _, behind = (_around(made, name)[depth] for name in parted)
+    before, _, behind = (names_around(made.tree, name)[depth] for name in parted)
     shared = [loop for loop in (before, behind) if is_parallel(made.nest, made.tree, loop)]
     return applied(made, map(Parallel, shared)) if shared else None
-
-
-def _around(made: Schedule, statement: str) -> list[str]:
-    """The names of the loops around a statement."""
-    return [part.name for part in loops_around(made.tree, statement)]
 
 
 def lacking_work(nest: Nest, band: Band, guess: int) -> int | None:

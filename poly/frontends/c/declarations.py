@@ -237,7 +237,8 @@ class NameUses:
     """What a region's names are for.
 
     `uses` has those of its names, `counters` the names that loops count, `integers` those that bounds and subscripts
-    depend on, `looking` those that subscripts depend on, `unsigned` the bits of unsigned ones.
+    depend on, `looking` those that subscripts depend on, `unsigned` the bits of unsigned ones, `data` the integers that
+    are data, as their values don't follow from counters and sizes.
     """
 
     uses: Uses
@@ -245,6 +246,7 @@ class NameUses:
     integers: frozenset[str]
     looking: frozenset[str]
     unsigned: Mapping[str, int]
+    data: frozenset[str] = frozenset()
 
 
 def _is_polynomial(node: c_ast.Node) -> bool:

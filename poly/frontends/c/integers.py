@@ -38,7 +38,7 @@ class Integers(LoopHeads):
 
     def counts(self, name: str, found: CType) -> bool:
         """Whether a local of that type stands for expressions of counters, sizes and what subscripts look up alone."""
-        return found.dtype in COUNTING and self._is_known_integer(name, found)
+        return found.dtype in COUNTING and name not in self.roles.data and self._is_known_integer(name, found)
 
     def _is_known_integer(self, name: str, found: CType) -> bool:
         if name in self.roles.counters:

@@ -14,7 +14,7 @@ from poly.checks import checked_flag
 from poly.errors import SpecError
 from poly.frontends.c.place import refusal
 from poly.frontends.c.preprocessed import Unit, preprocessed
-from poly.frontends.c.reader import Reader, source_of
+from poly.frontends.c.reader import read, source_of
 from poly.frontends.c.regions import ScopRegion, pragmas, region_at, stray_ends, whole
 from poly.ir.nest import Nest
 
@@ -39,7 +39,7 @@ def read_c(
     if file != "<C>":
         folders = [Path(file).parent, *folders]
     unit = preprocessed(text, file, folders, macros)
-    return Reader(unit, _region(unit, file, function)).nest(reassociate)
+    return read(unit, _region(unit, file, function), reassociate)[1]
 
 
 def _text(source: str | PathLike[str]) -> tuple[str, str]:

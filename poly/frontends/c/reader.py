@@ -10,6 +10,7 @@ from pycparser import c_ast
 
 from codegen.integer import Affine
 from microkernels.dtypes import DTYPES
+from poly.errors import SpecError
 from poly.frontends.c.declarations import (
     ArrayName,
     CType,
@@ -27,6 +28,7 @@ from poly.frontends.c.declarations import (
     unknown_type,
 )
 from poly.frontends.c.inlining import Inliner
+from poly.frontends.c.jumps import without_continue
 from poly.frontends.c.liveness import has_address, is_assigned_outside, is_mentioned_outside, is_read_after
 from poly.frontends.c.place import CSource, marked, refusal
 from poly.frontends.c.preprocessed import Unit
@@ -88,8 +90,7 @@ def outlined(unit: Unit, region: ScopRegion, name: str, reassociate: bool) -> Ou
     Raises:
         SpecError: the region is no nest.
     """
-    reader = Reader(unit, region, name, outlines=True)
-    nest = reader.nest(reassociate)
+    reader, nest = read(unit, region, reassociate, name, outlines=True)
     own_names = {node.name for node in reader.local_variables()}
     sizes = {size: Outside(*reader.declared[size], size not in own_names) for size in nest.sizes}
     arguments = {
@@ -102,13 +103,44 @@ def outlined(unit: Unit, region: ScopRegion, name: str, reassociate: bool) -> Ou
     return Outlined(nest, region, {**sizes, **arguments}, reader.constants, tuple(rest), own)
 
 
+def read(
+    unit: Unit, region: ScopRegion, reassociate: bool, name: str | None = None, outlines: bool = False
+) -> tuple[Reader, Nest]:
+    """A region as a nest, and its reader.
+
+    Integers are taken to be expressions of counters and sizes, and those that turn out not to be are read as data.
+
+    Raises:
+        SpecError: the region is no nest.
+    """
+    data, errors = frozenset[str](), list[SpecError]()
+    while True:
+        reader = Reader(unit, region, name, outlines, data)
+        try:
+            return reader, reader.nest(reassociate)
+        except SpecError as error:
+            errors.append(error)
+        statements = reader.statements
+        lost = statements.lost - statements.roles.counters
+        if lost <= data:
+            raise (errors[0] if statements.indexes_data else errors[-1]) from None
+        data |= lost
+
+
 class Reader:
     """Translates one region to a Python function, and reads that.
 
-    With `outlines`, the function stands for the region in its place.
+    With `outlines`, the function stands for the region in its place. The integers `data` are no counters or sizes.
     """
 
-    def __init__(self, unit: Unit, region: ScopRegion, name: str | None = None, outlines: bool = False) -> None:
+    def __init__(
+        self,
+        unit: Unit,
+        region: ScopRegion,
+        name: str | None = None,
+        outlines: bool = False,
+        data: frozenset[str] = frozenset(),
+    ) -> None:
         self.unit, self.region, self.outlines = unit, region, outlines
         self.name = name or region.function.decl.name
         self.source = source_of(unit, region.function)
@@ -116,7 +148,7 @@ class Reader:
         own = frozenset(self._own_names())
         self.inliner = Inliner(self._functions(), self.typedefs, own)
         procedures = Procedures(self._functions(), self.typedefs, own, set(unit.words()))
-        self.body = tuple(map(self.inliner.inlined, procedures.block(region.body)))
+        self.body = tuple(map(self.inliner.inlined, procedures.block(list(map(without_continue, region.body)))))
         self.source = replace(self.source, in_text=lambda made: unit.in_text(procedures.in_text(made)))
         self.uses = Uses.of(list(self.body))
         declared = [node for node in region.declarations if node.name in self.uses.found]
@@ -125,7 +157,9 @@ class Reader:
         self.integers = self.uses.sources({name for node in contexts for name in integer_contexts(node)})
         looking = self.uses.sources({name for node in self.body for name in subscript_names(node)})
         counters = frozenset(_counters(self.body))
-        roles = NameUses(self.uses, counters, frozenset(self.integers), frozenset(looking), dict(self._unsigned()))
+        roles = NameUses(
+            self.uses, counters, frozenset(self.integers), frozenset(looking), dict(self._unsigned()), data
+        )
         self.statements = Statements(self.source, self.typedefs, roles)
         self.sizes: dict[str, Affine] = {}
         self.arguments: dict[str, tuple[CType, c_ast.Decl]] = {}

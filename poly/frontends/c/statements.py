@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import product
+from math import prod
 from typing import NamedTuple
 
 from pycparser import c_ast
@@ -43,6 +45,10 @@ JUMPS: dict[type[c_ast.Node], tuple[str, str]] = {
     c_ast.Switch: ("`switch` jumps", "Write it by `if` and `else`."),
 }
 """What is refused, why, and how to write it instead."""
+
+
+MOST_INITIAL = 64
+"""The most initial values of an array: each is a statement."""
 
 
 class OpenAccess(NamedTuple):
@@ -128,7 +134,7 @@ class Statements(Integers):
         if isinstance(known, CounterName | SizeName | ArrayName | ScalarName | ElementName):
             raise self.refuse(node, f"`{name}` hides another `{name}`", "Rename one of them.")
         if found.extents:
-            return [self.local_array(node, found)]
+            return self.local_array(node, found)
         if self.counts(name, found):
             self.names[name] = Unknown(lost(name))
             return self._known_integer(node, name, node.init, found.unsigned) if node.init is not None else []
@@ -150,18 +156,38 @@ class Statements(Integers):
         target = ast.Name(node.name, ast.Store())
         return [ast.AnnAssign(target, ast.Name(found.dtype, ast.Load()), value, simple=1)]
 
-    def local_array(self, node: c_ast.Decl, found: CType) -> ast.stmt:
-        """The declaration of a local array."""
+    def local_array(self, node: c_ast.Decl, found: CType) -> list[ast.stmt]:
+        """The declaration of a local array, and assignments of its initial values."""
         if found.pointer or None in found.extents:
             remedy = f"Index the array itself, or declare `{node.name}` with its extents."
             raise self.refuse(node, f"`{node.name}` is a pointer, which may point into any array", remedy)
-        if node.init is not None:
-            raise self.refuse(node, f"`{node.name}` has initial values", "Fill it by loops after its declaration.")
         if found.unsigned:
             raise self.refuse(node, f"`{node.name}` holds unsigned data, which wraps around", "Use a signed type.")
         self.names[node.name] = ArrayName(found)
-        kind = annotation(found.dtype, [self.integer(extent) for extent in found.extents if extent is not None])
-        return ast.AnnAssign(ast.Name(node.name, ast.Store()), kind, None, simple=1)
+        extents = [self.integer_value(extent) for extent in found.extents if extent is not None]
+        kind = annotation(found.dtype, [extent.node for extent in extents])
+        made: ast.stmt = ast.AnnAssign(ast.Name(node.name, ast.Store()), kind, None, simple=1)
+        return [made] if node.init is None else [made, *self._initial(node, found, extents)]
+
+    def _initial(self, node: c_ast.Decl, found: CType, extents: list[Value]) -> list[ast.stmt]:
+        """An assignment for each element of an array with initial values."""
+        shape = [extent.number for extent in extents]
+        stays = "static" in node.storage and "const" not in node.quals
+        count = prod(int(number or 0) for number in shape)
+        if stays or not 0 < count <= MOST_INITIAL or not isinstance(node.init, c_ast.InitList):
+            raise self.refuse(node, f"`{node.name}` has initial values", "Fill it by loops after its declaration.")
+        made: list[ast.stmt] = []
+        for place in product(*(range(int(number or 0)) for number in shape)):
+            given = _initial_value(node.init, place)
+            if given is None:
+                why = f"the initial values of `{node.name}` are not in braces for each dimension"
+                raise self.refuse(node, why, "Write a pair of braces for each row, and values in order.")
+            value = converted(self.value(given), found.dtype)
+            indices: list[ast.expr] = [ast.Constant(index) for index in place]
+            index = indices[0] if len(indices) == 1 else ast.Tuple(indices, ast.Load())
+            target = ast.Subscript(ast.Name(node.name, ast.Load()), index, ast.Store())
+            made.append(marked(ast.Assign([target], value), given, self.source))
+        return made
 
     def _known_integer(self, node: c_ast.Node, name: str, value: c_ast.Node, unsigned: bool) -> list[ast.stmt]:
         found = self.value(value)
@@ -180,8 +206,8 @@ class Statements(Integers):
                 *self._statement(value),
                 *self._statement(c_ast.Assignment(op, target, value.lvalue, coord=node.coord)),
             ]
-        if op not in ("=", "+=", "-=", "*=", "/="):
-            raise self.refuse(node, f"`{op}` is not one of = += -= *= /=", "Write it with these.")
+        if op not in ("=", "+=", "-=", "*=", "/=", "%=", "<<=", ">>=", "&="):
+            raise self.refuse(node, f"`{op}` is not one of = += -= *= /= %= <<= >>= &=", "Write it with these.")
         if isinstance(target, c_ast.ID):
             match self.names.get(target.name):
                 case CounterName():
@@ -197,12 +223,13 @@ class Statements(Integers):
                     return []
                 case Known() | Unknown():
                     if op != "=":
-                        value = c_ast.BinaryOp(op[0], target, value, coord=node.coord)
+                        value = c_ast.BinaryOp(op[:-1], target, value, coord=node.coord)
                     return self._known_integer(node, target.name, value, False)
         place = self.value(target)
         right = self.value(value)
         if op != "=":  # the element is read by nodes of its own, since nodes tell reads and writes apart
-            right = marked_value(self._binary(node, op[0], self.value(target), right), node, self.source)
+            combined = self._bits if op[:-1] in ("<<", ">>", "&") else self._binary
+            right = marked_value(combined(node, op[:-1], self.value(target), right), node, self.source)
         stored = ast.Assign([_store(place.node)], converted(right, place.kind))
         return [stored]
 
@@ -229,6 +256,19 @@ class Statements(Integers):
         self.names[head.counter] = Unknown(f"`{head.counter}` counts a loop that does not run here")
         call = ast.Call(ast.Name("range", ast.Load()), head.arguments, [])
         return ast.For(ast.Name(head.counter, ast.Store()), call, statements, [])
+
+
+def _initial_value(values: c_ast.Node, place: Sequence[int]) -> c_ast.Node | None:
+    """The value of an element in lists of initial values, 0 where they end before; None if they are no such lists."""
+    if not place:
+        return None if isinstance(values, c_ast.InitList | c_ast.NamedInitializer) else values
+    if not isinstance(values, c_ast.InitList):
+        return None
+    if any(isinstance(value, c_ast.NamedInitializer) for value in values.exprs):
+        return None
+    if place[0] < len(values.exprs):
+        return _initial_value(values.exprs[place[0]], place[1:])
+    return c_ast.Constant("int", "0", coord=values.coord)
 
 
 def marked_value(value: Value, node: c_ast.Node, source: Source) -> Value:

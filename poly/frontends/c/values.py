@@ -51,6 +51,7 @@ FUNCTIONS = (
 OF_TWO = ("pow", "atan2", "fmin", "fmax")
 """Those of two arguments."""
 ABSOLUTE = ("abs", "labs", "llabs")
+BITS = "Use << and >> by numbers, & with a mask of the lowest bits, and && and || for conditions."
 KNOWN = f"The functions are {', '.join(FUNCTIONS)}, and these with an f at the end for float, and abs."
 
 
@@ -78,6 +79,10 @@ class Values:
         self.names: dict[str, Meaning] = {}
         self.following = 0
         """How many loops' effects are being followed here, before their bodies are translated."""
+        self.lost: set[str] = set()
+        """The integers whose values are used where they don't follow from counters and sizes."""
+        self.indexes_data = False
+        """Whether a subscript or bound depends on data."""
         self._modular = False
         """Whether what wraps around in the present expression has no effect."""
 
@@ -123,9 +128,10 @@ class Values:
             case c_ast.Assignment() | c_ast.UnaryOp(op="p++" | "p--" | "++" | "--") | c_ast.ExprList():
                 why = f"`{shown(node)}` has a side effect inside an expression"
                 raise self.refuse(node, why, "Write it as a statement of its own.")
-            case c_ast.BinaryOp(op="&" | "|" | "^" | "<<" | ">>") | c_ast.UnaryOp(op="~"):
-                remedy = "Use % and / by powers of two for counters and sizes, and && and || for conditions."
-                raise self.refuse(node, f"`{shown(node)}` is an operation on bits, which poly has not", remedy)
+            case c_ast.BinaryOp(op="&" | "|" | "^" | "<<" | ">>" as op, left=left, right=right):
+                return self._bits(node, op, self.value(left), self.value(right))
+            case c_ast.UnaryOp(op="~"):
+                raise self.refuse(node, f"`{shown(node)}` is an operation on bits, which poly has not", BITS)
         raise self.refuse(
             node, f"`{shown(node)}` is no value that poly knows", "Use numbers, elements, scalars, + - * / and ?:."
         )
@@ -158,6 +164,7 @@ class Values:
                 number = value.value if isinstance(value, ast.Constant) else None
                 return Value(value, kind, weak=kind not in INDICES, number=number)  # type: ignore[arg-type]
             case Unknown(why):
+                self.lost.add(name)
                 raise self.refuse(node, why, REMEDY)
             case ArrayName():
                 raise self.refuse(node, f"`{name}` is a whole array", f"Name one element of it: `{name}[i]`.")
@@ -227,6 +234,7 @@ class Values:
     def integer_value(self, node: c_ast.Node) -> Value:
         found = self.value(node)
         if found.kind not in ("int", "uint"):
+            self.indexes_data = True
             why = f"`{shown(node)}` is data: a subscript, bound or extent can't depend on it"
             remedy = "Write what a statement advances in terms of the counters: `2*i` for a `j` that grows by 2."
             if any(isinstance(part, c_ast.UnaryOp) and part.op == "*" for part in _parts(node)):
@@ -295,18 +303,41 @@ class Values:
         return _literal(float(found), kind)
 
     def _divided(self, node: c_ast.Node, op: str, left: Value, right: Value) -> Value:
-        """A division of integers, which C rounds towards zero: of literals, or of counters and sizes."""
+        """A division of integers, which C rounds towards zero: of literals, of counters and sizes, or of data.
+
+        A double has the quotient of two integers of 32 bits with so many digits that it rounds to no other integer.
+        """
         by = right.number
         if left.number is not None and by:
             quotient = abs(int(left.number)) // abs(int(by)) * (1 if (left.number < 0) == (by < 0) else -1)
             return _literal(quotient if op == "/" else int(left.number) - quotient * int(by), left.kind)
         if {left.kind, right.kind} <= {"int", "uint"} and (by is None or by > 0):
             return Value(_towards_zero(op, left.node, right.node, self.is_natural(left.node)), left.kind, weak=True)
-        raise self.refuse(
-            node,
-            f"`{shown(node)}` divides integers",
-            "Divide counters and sizes by positive ones, or divide as double: `(double)a / b`.",
-        )
+        if common(left.kind, right.kind) != "i32":
+            remedy = "Divide counters and sizes by positive ones, or divide as double: `(double)a / b`."
+            raise self.refuse(node, f"`{shown(node)}` divides integers", remedy)
+        whole = _call("i32", ast.BinOp(_wide(left), ast.Div(), _wide(right)))
+        if op == "/":
+            return Value(whole, "i32")
+        return Value(_operation("-", converted(left, "i32"), _operation("*", whole, converted(right, "i32"))), "i32")
+
+    def _bits(self, node: c_ast.Node, op: str, left: Value, right: Value) -> Value:
+        """Shifts by a number, and the lowest bits: products, quotients that round down, and what these leave."""
+        number, kind = right.number, common(left.kind, "int")
+        mask = isinstance(number, int) and number > 0 and not number & (number + 1)
+        fits = mask if op == "&" else op in ("<<", ">>") and isinstance(number, int) and 0 <= number < 31
+        if not fits or not isinstance(number, int) or kind not in ("int", "uint", "i32"):
+            raise self.refuse(node, f"`{shown(node)}` is an operation on bits, which poly has not", BITS)
+        factor = number + 1 if op == "&" else 1 << number
+        if op == "<<":
+            return self._binary(node, "*", left, _literal(factor, "int"))
+        if kind != "i32":
+            kinds = {">>": ast.FloorDiv(), "&": ast.Mod()}
+            return Value(ast.BinOp(left.node, kinds[op], _number(factor)), kind, weak=True)
+        down = _call("i32", _call("floor", ast.BinOp(_wide(left), ast.Mult(), _number(1 / factor))))
+        if op == ">>":
+            return Value(down, kind)
+        return Value(_operation("-", converted(left, kind), _operation("*", down, _number(factor))), kind)
 
     def is_natural(self, node: ast.expr) -> bool:
         """Whether an integer expression can't be negative, as far as signs tell."""
@@ -446,6 +477,11 @@ def _in_single(op: str, left: Value, right: Value, kind: str) -> ast.expr | None
     if kind != "f64" or not all(fits) or all(v.number is not None for v in sides):
         return None
     return _operation(op, *(_number(v.number) if v.number is not None else v.node for v in sides))
+
+
+def _wide(value: Value) -> ast.expr:
+    """An integer as a double."""
+    return _number(float(value.number)) if value.number is not None else _call("f64", value.node)
 
 
 def _operation(op: str, left: ast.expr, right: ast.expr) -> ast.expr:

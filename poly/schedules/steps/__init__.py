@@ -15,6 +15,7 @@ from poly.schedules.steps.pack import Pack
 from poly.schedules.steps.part import Part
 from poly.schedules.steps.privatize import Privatize
 from poly.schedules.steps.reorder_storage import ReorderStorage
+from poly.schedules.steps.rfactor import RFactor
 from poly.schedules.steps.substitute import Substitute
 from poly.schedules.steps.tile import Split, Tile
 
@@ -35,6 +36,7 @@ KINDS: tuple[type[Step], ...] = (
     Privatize,
     ReorderStorage,
     Reverse,
+    RFactor,
     Shift,
     Skew,
     Split,
@@ -43,7 +45,7 @@ KINDS: tuple[type[Step], ...] = (
     Unroll,
     Vectorize,
 )
-Rewriting = Accumulate | Part | Privatize | ReorderStorage | Substitute
+Rewriting = Accumulate | Part | Privatize | ReorderStorage | RFactor | Substitute
 """Steps that change the statements of a nest, beside the loops, by their method `rewritten`."""
 
 STEPS = frozenset(kind.name for kind in KINDS)
@@ -66,6 +68,7 @@ __all__ = [
     "Parallel",
     "Part",
     "Privatize",
+    "RFactor",
     "ReorderStorage",
     "Reverse",
     "Rewriting",
