@@ -287,14 +287,25 @@ def floor_quotient(dividend: Int, divisor: int) -> Int:
     rest = Linear(tuple((atom, c) for atom, c in dividend.terms if c % divisor), dividend.constant)
     if not rest.terms:
         return whole + rest.constant // divisor
-    return whole + _single(Op("floordiv", (rest, Linear.of(divisor))))
+    return whole + (_taken_from_itself(rest, divisor) or _single(Op("floordiv", (rest, Linear.of(divisor)))))
+
+
+def _taken_from_itself(dividend: Int, divisor: int) -> Int | None:
+    """`i - i // 14` for `(13*i + 13) // 14`, as isl writes it; None for another dividend."""
+    if len(dividend.terms) != 1 or divisor < 3 or dividend.constant != divisor - 1:
+        return None
+    ((atom, factor),) = dividend.terms
+    whole = _single(atom)
+    return whole - _single(Op("floordiv", (whole, Linear.of(divisor)))) if factor == divisor - 1 else None
 
 
 def quotient(dividend: Int, divisor: Int | int) -> Int:
     """The quotient of a dividend that is nonnegative or a multiple of the divisor."""
     by = Linear.of(divisor)
     exact = by.number and not any(c % by.constant for _, c in dividend.terms)
-    return floor_quotient(dividend, by.constant) if exact else _single(Op("/", (dividend, by)))
+    if exact:
+        return floor_quotient(dividend, by.constant)
+    return (by.number and _taken_from_itself(dividend, by.constant)) or _single(Op("/", (dividend, by)))
 
 
 def remainder(dividend: Int, divisor: Int | int) -> Int:

@@ -392,13 +392,17 @@ def strides(buffer: Buffer) -> tuple[Int, ...]:
 
 
 def _one_index(outer: tuple[Int, Int], inner: tuple[Int, Int]) -> Int | None:
-    """The index that counts the elements of two dimensions: `i` for `[i/7, i % 7]` of rows of seven elements."""
+    """The index that counts the elements of two dimensions: `i` for `[i/7, i % 7]` of rows of seven elements.
+
+    None if it has all that the two have: `i/14` for `[i/196, i/14 - 14*(i/196)]` has less.
+    """
     (first, apart), (second, stride) = outer, inner
     if not apart.number or not stride.number or apart.number % stride.number:
         return None
     both = first * (apart.number // stride.number) + second
     joined = rejoined(both)
-    return None if joined == both else joined
+    cancels = len(both.terms) < len({atom for index in (first, second) for atom, _ in index.terms})
+    return joined if cancels or joined != both else None
 
 
 def _scaled(index: Int, stride: Int) -> str:

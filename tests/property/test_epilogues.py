@@ -30,12 +30,15 @@ EPILOGUES = {
 EXTENTS = {"h": "H", "i": "M", "j": "N"}
 
 
-def source(epilogues: list[str], local: bool, loops: str, batch: bool) -> str:
-    """A product into a local or into C, and what follows: in the product's loops, in its own, or in turned ones."""
+def source(epilogues: list[str], local: bool, loops: str, batch: bool, start: str = "0") -> str:
+    """A product into a local or into C, and what follows: in the product's loops, in its own, or in turned ones.
+
+    The product is added to `start`.
+    """
     first = "T" if local else "C"
     at = "[h, i, j]" if batch else "[i, j]"
     lines = [EPILOGUES[name].format(t=first + at) for name in epilogues]
-    inside = [f"{first}{at} = 0", "for k in range(K):", f"    {first}{at} += A{at.replace('j', 'k')} * B[k, j]"]
+    inside = [f"{first}{at} = {start}", "for k in range(K):", f"    {first}{at} += A{at.replace('j', 'k')} * B[k, j]"]
     nests = {"own": [("i", "j"), *(("i", "j") for _ in lines)], "turned": [("i", "j"), *(("j", "i") for _ in lines)]}
     bodies = [[*inside, *lines]] if loops == "shared" else [inside, *([line] for line in lines)]
     text = ["    T: f32[H, M, N]" if batch else "    T: f32[M, N]"] if local else []
@@ -54,9 +57,11 @@ def source(epilogues: list[str], local: bool, loops: str, batch: bool) -> str:
     )
 
 
-def layer(epilogues: list[str], local: bool, loops: str, batch: bool, sizes: dict[str, int]) -> poly.Nest:
+def layer(
+    epilogues: list[str], local: bool, loops: str, batch: bool, sizes: dict[str, int], start: str = "0"
+) -> poly.Nest:
     names = {name: poly.sizes(name) for name in sizes}
-    return poly.parse(source(epilogues, local, loops, batch), names).with_sizes(sizes)
+    return poly.parse(source(epilogues, local, loops, batch, start), names).with_sizes(sizes)
 
 
 def compared(nest: poly.Nest, made: Schedule, isa: ISA, threads: int) -> None:
@@ -92,7 +97,8 @@ def test_results_on_tiles(data: st.DataObject) -> None:
     sizes = {name: data.draw(st.integers(1, high)) for name, high in (("M", 40), ("N", 140), ("K", 30))}
     batch = data.draw(st.booleans())
     loops = data.draw(st.sampled_from(["shared", "own", "turned"]))
-    nest = layer(epilogues, data.draw(st.booleans()), loops, batch, sizes | ({"H": 2} if batch else {}))
+    start = data.draw(st.sampled_from(["0", "b[j]", "R[i, j]"]))
+    nest = layer(epilogues, data.draw(st.booleans()), loops, batch, sizes | ({"H": 2} if batch else {}), start)
     isa, threads = data.draw(st.sampled_from(HERE)), data.draw(st.sampled_from([1, 2]))
     compared(nest, default_schedule(nest, Target.nominal(isa, LARGE, threads)), isa, threads)
 
@@ -105,6 +111,15 @@ def test_they_run_on_each_tile(isa: ISA, loops: str, local: bool) -> None:
     made = default_schedule(nest, Target.nominal(isa, LARGE, 1))
     assert on_tiles(made) == ("S2", "S3")
     compared(nest, made, isa, 1)
+
+
+@pytest.mark.parametrize("start", ["0", "b[j]"])
+def test_so_does_what_sets_the_results(start: str) -> None:
+    """A bias is set on each tile; the microkernel itself begins at 0."""
+    made = default_schedule(
+        layer([], False, "shared", False, {"M": 61, "N": 149, "K": 40}, start), Target.nominal(host(), LARGE, 1)
+    )
+    assert on_tiles(made) == (() if start == "0" else ("S0",))
 
 
 CONVOLUTION = """

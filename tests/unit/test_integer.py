@@ -185,6 +185,7 @@ def test_c_text_has_the_same_value() -> None:
         (maximum(M, M + 1), "M + 1", "M + 1"),
         (floor_quotient(M * 6 + N, 6), "M + floord(N, 6)", "M + N // 6"),
         (floor_quotient(M * 6 + 7, 6), "M + 1", "M + 1"),
+        (quotient(M * 13 + 13, 14), "M - floord(M, 14)", "M - M // 14"),
         (M + 2 - floor_quotient(M + 1, 2) * 2, "M - 2*floord(M + 1, 2) + 2", "(M + 1) % 2 + 1"),
         (N * 2 - floor_quotient(M, 4) * 4, "2*N - 4*floord(M, 4)", "2*N - 4*(M // 4)"),
         (quotient(M + 5, 6) * 6, "6*((M + 5)/6)", "6*((M + 5) // 6)"),

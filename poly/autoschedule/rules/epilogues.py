@@ -1,9 +1,12 @@
 """Run what follows a contraction on each register tile of its results, while these are in the nearest cache.
 
-    for i: for j: for k:                            for i_tile: for j_tile:
-      T[i, j] += A[i, k] * B[k, j]                    microkernel: T for the tile
-    for i: for j:                          ->         for i in the tile: for j in the tile:
-      D[i, j] = max(T[i, j] + b[j], 0)                  D[i, j] = max(T[i, j] + b[j], 0)
+    for i: for j: T[i, j] = b[j]                    for i_tile: for j_tile:
+    for i: for j: for k:                              for i in the tile: for j in the tile: T[i, j] = b[j]
+      T[i, j] += A[i, k] * B[k, j]         ->         microkernel: T for the tile
+    for i: for j:                                     for i in the tile: for j in the tile:
+      D[i, j] = max(T[i, j], 0)                         D[i, j] = max(T[i, j], 0)
+
+What sets the results before, such as to a bias, runs on each tile, too, unless the microkernel sets them to 0 itself.
 
 A local such as T then needs memory for one tile (poly/lowering/storage.py), if one call sums it up; else the local
 would need memory for all tiles, and there may be blocks of rows instead (row_blocks.py). So there may be where what
@@ -14,7 +17,8 @@ reduction is cut, what follows runs with the last of its blocks.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from codegen.expr import Load
 from poly.analysis.contraction import formed
@@ -37,13 +41,15 @@ def with_epilogues(
     `loops` names the contraction's own loops in `base`, outermost first, by iterator. An array of at most `near` bytes
     is not far away. None if the steps are illegal.
     """
-    tiled = _tiled(base, statement, loops, steps)
+    tiled = _tiled(base, statement, loops, steps, near)
     if tiled is not None:
         followers = list(_followers(base.nest, statement, near))
-        for count in range(len(followers), 0, -1):
-            made = tiled.followed_by(followers[:count])
-            if made is not None:
-                return made
+        for way in (tiled, replace(tiled, first=None)) if tiled.may_leave_first else (tiled,):
+            least = 0 if way.may_leave_first else 1
+            for count in range(len(followers), least - 1, -1):
+                made = way.with_neighbours(followers[:count])
+                if made is not None:
+                    return made
     return attempt(base, steps)
 
 
@@ -63,7 +69,8 @@ class _Tiled:
     """The steps of a contraction whose microkernel sums up a tile in one call.
 
     `loops` are its loops, outermost first, of which `kept` has those over results by iterator. `shared` are the steps
-    that order and cut the loops over results, `own` are the others. `initial` sets the results to 0.
+    that order and cut the loops over results, `own` are the others. `first` sets the results, `absorbed` if by the
+    microkernel.
     """
 
     base: Schedule
@@ -73,10 +80,16 @@ class _Tiled:
     reduce: tuple[str, ...]
     shared: tuple[Step, ...]
     own: tuple[Step, ...]
-    initial: _Neighbour | None
+    first: _Neighbour | None
+    absorbed: bool
 
-    def followed_by(self, followers: Sequence[_Neighbour]) -> Schedule | None:
-        """The schedule with these statements on each tile; None if it is illegal."""
+    @property
+    def may_leave_first(self) -> bool:
+        """Whether what sets the results may also run in loops of its own."""
+        return self.first is not None and not self.absorbed
+
+    def with_neighbours(self, followers: Sequence[_Neighbour]) -> Schedule | None:
+        """The schedule with what sets the results and these statements on each tile; None if it is illegal."""
         try:
             steps = self._steps(followers)
         except ScheduleError:
@@ -86,7 +99,8 @@ class _Tiled:
     def _steps(self, followers: Sequence[_Neighbour]) -> list[Step] | None:
         name, innermost = self.statement.name, [*self.kept.values()][-1]
         made = applied(self.base, _ordered(self.loops, (*self.kept.values(), *self.reduce)))
-        for one in (*([self.initial] if self.initial else []), *followers):
+        before = [self.first] if self.first else []
+        for one in (*before, *followers):
             alone = distributed(made, one.statement)
             names = loops_by_iterator(alone, one.statement) if alone is not None else None
             if alone is None or names is None:
@@ -94,7 +108,7 @@ class _Tiled:
             turned = _ordered(names.values(), [names[one.iterators[iterator]] for iterator in self.kept])
             made = applied(alone, [*turned, Fuse(name, one.statement.name, at=innermost)])
         made = applied(made, self.shared)
-        for behind in (*([self.initial.statement.name] if self.initial else []), name):
+        for behind in (*(one.statement.name for one in before), *([name] if followers else [])):
             made = applied(made, [Distribute(self._around(made)[0], behind=behind)])
         made = applied(made, [Order((*self._around(made), *self.reduce)), *self.own])
         return list(made.steps[len(self.base.steps) :])
@@ -110,7 +124,9 @@ def _ordered(loops: Iterable[str], wanted: Sequence[str]) -> list[Step]:
     return [] if list(loops) == list(wanted) else [Order(tuple(wanted))]
 
 
-def _tiled(base: Schedule, statement: Statement, loops: Mapping[str, str], steps: Sequence[Step]) -> _Tiled | None:
+def _tiled(
+    base: Schedule, statement: Statement, loops: Mapping[str, str], steps: Sequence[Step], near: int
+) -> _Tiled | None:
     """The steps of a contraction over a box; None if a tile takes several calls and its results are a local's."""
     contraction, r = formed(base.nest, statement), roles(base.nest, statement)
     last = next((at for at in reversed(range(len(steps))) if isinstance(steps[at], Order)), None)
@@ -123,20 +139,32 @@ def _tiled(base: Schedule, statement: Statement, loops: Mapping[str, str], steps
     *_, order = before
     assert isinstance(order, Order)
     steps_inside = {loops[axis.iterator] for axis in r.reduce}  # without loops of one iteration
-    inner = order.loops[len(order.loops) - len(steps_inside) :]
-    once = [name for iterator in contraction.reduce if (name := loops[iterator]) not in inner]
-    reduce = (*once, *inner)
-    if set(inner) != steps_inside:
+    summed = [loops[iterator] for iterator in contraction.reduce]
+    inner = tuple(takewhile(lambda name: name in summed, reversed(order.loops)))[::-1]
+    reduce = (*(name for name in summed if name not in inner), *inner)
+    if not steps_inside.issubset(inner):
         return None
     cut = {loop for step in before if isinstance(step, Split) for loop, _ in step.sizes}
     if cut & steps_inside and base.nest.array(statement.target.array).kind == "local":
         return None
     shared = tuple(Order(tuple(n for n in s.loops if n not in reduce)) if isinstance(s, Order) else s for s in before)
     kept = {iterator: name for iterator, name in loops.items() if name not in reduce}
-    initial = _neighbour(statement, {statement.target}, base.nest.statement(kernel.initial)) if kernel.initial else None
-    if kernel.initial and initial is None:
+    if kernel.initial:
+        first = _neighbour(statement, {statement.target}, base.nest.statement(kernel.initial))
+    else:
+        first = None if cut & steps_inside else _set_before(base.nest, statement, near)
+    if kernel.initial and first is None:
         return None
-    return _Tiled(base, statement, tuple(loops.values()), kept, reduce, shared, tuple(steps[last + 1 :]), initial)
+    own, absorbed = tuple(steps[last + 1 :]), bool(kernel.initial)
+    return _Tiled(base, statement, tuple(loops.values()), kept, reduce, shared, own, first, absorbed)
+
+
+def _set_before(nest: Nest, statement: Statement, near: int) -> _Neighbour | None:
+    """The statement that sets the results of a contraction before it, one in each iteration; None if there is none."""
+    before = nest.statements[: nest.statements.index(statement)]
+    last = next((one for one in reversed(before) if one.target.array == statement.target.array), None)
+    found = _neighbour(statement, {statement.target}, last) if last is not None and last.op == "=" else None
+    return None if found is None or _reads_far(nest, found, {statement.target}, near) else found
 
 
 def _followers(nest: Nest, statement: Statement, near: int) -> Iterator[_Neighbour]:
