@@ -223,9 +223,9 @@ NEARLY = 1.01
 IN_BLOCKS = 1.15
 """The same of common blocks of rows, whose locals the model takes to have memory for all rows at once."""
 
-SURE = 0.6
-"""How much of the time of a whole loop its sections may be expected to take: what a core does of one iteration while
-another waits is known that badly."""
+SURE = 0.65
+"""How much of the time of a whole loop its sections may be expected to take, or of a recurrence several side by side:
+what a core does of one iteration while another waits is known that badly."""
 
 PLAIN_STEP = 2 * LOAD
 """The least time of a multiply-add of whole vectors in plain loops, which load its operands, in multiply-adds."""
@@ -307,10 +307,22 @@ def _finished(form: Form, target: Target) -> Form:
         sections = _on_cpus(target, sectioned, form, target.caches)
         if beside is None and sections is None:
             return in_groups(in_lanes(form), target.isa)
-        ways = [in_lanes(way) for way in (form, beside) if way is not None]
-        best = _cheapest(ways, target)
+        best = in_lanes(form)
+        if beside is not None:
+            better = _surely if _is_written_out(beside) else _cheaper
+            best = better(in_lanes(beside), best, target)
         return in_groups(best if sections is None else _surely(in_lanes(sections), best, target), target.isa)
     return in_groups(in_lanes(beside or form), target.isa)
+
+
+def _is_written_out(beside: Form) -> bool:
+    """Whether recurrences side by side are written out, and not in lanes."""
+    return any(band.unroll > 1 for band in bands(beside.tried.tree))
+
+
+def _cheaper(form: Form, other: Form, target: Target) -> Form:
+    """The first form if it is expected to take less time than the second, otherwise that one."""
+    return _cheapest((other, form), target)
 
 
 def _surely(form: Form, other: Form, target: Target) -> Form:

@@ -102,10 +102,11 @@ class Traffic:
     def fetched(self, size: int, ways: int) -> Moved:
         """Bytes of each operand moved into and out of a cache of `size` bytes; what a part writes is moved twice."""
         cache = _Cache(self._form, lambda operand, touched: self._held(operand, touched, size, ways))
-        found = self._moved(cache, size * FULL, self._lines, written=2)
-        if ways * PAGE < size <= HASHED:
-            part, more = overfull(ways), self._moved(cache, size * ROOMY, self._lines, written=2)
-            found = {n: (1 - part) * found.get(n, 0.0) + part * amount for n, amount in more.items()}
+        crowded = overfull(ways) if ways * PAGE < size <= HASHED else 0.0
+        found: Moved = {}
+        for part, room in ((1 - crowded, FULL), (crowded, ROOMY)):
+            for n, amount in self._moved(cache, size * room, self._lines, written=2).items() if part else ():
+                found[n] = found.get(n, 0.0) + part * amount
         stays = {n for n, memory in self._form.reused.items() if memory <= size * FULL / 2}
         return {**found, **dict.fromkeys(stays, 0.0)}
 

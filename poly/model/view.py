@@ -105,7 +105,7 @@ class View:
         for position in range(depth, len(self.enclosing)):
             ring = self.enclosing[position]
             if ring.block is not None and ring.of is not None:
-                found[position] = self._left(ring.of, found, depth, sizes) / number(ring.block, sizes)
+                found[position] = self._left(ring.of, found, depth, sizes, ring.value) / number(ring.block, sizes)
         return found
 
     def counts(self, widths: Sequence[float]) -> dict[str, float]:
@@ -138,17 +138,21 @@ class View:
             return ((str(position), self.extents[names[0]]),)
         return tuple((_digit(position, name), self.extents[name]) for name in names)
 
-    def _left(self, position: int, widths: Sequence[float], depth: int, sizes: Sizes) -> float:
-        """The number of values of a loop within the fixed blocks around it.
+    def _left(
+        self, position: int, widths: Sequence[float], depth: int, sizes: Sizes, counted: Affine | None = None
+    ) -> float:
+        """The number of values of a loop within the fixed blocks around it, or of what a loop over its blocks counts.
 
-        In total, it takes as many values as the iterators it determines, plus the range by which other loops shift it.
+        In total, it takes as many values as the iterators it determines, plus the range by which other loops shift it:
+        those that shift its blocks, too, within each, and those that skew it inside a block beyond that.
         """
-        own = self.determined.get(position, ())
-        shifting = [(name, c) for name, c in self.enclosing[position].value.terms if name not in own]
-        values = self.whole(position) + sum(abs(c) * (widths[self._place(name)] - 1) for name, c in shifting)
+        own, counted = self.determined.get(position, ()), counted or self.enclosing[position].value
+        shifts = {name: abs(c) * (widths[self._place(name)] - 1) for name, c in counted.terms if name not in own}
+        values = self.whole(position) + sum(shifts.values())
         for ring in self.enclosing[:depth]:
             if ring.of == position and ring.block is not None:
-                values = min(values, number(ring.block, sizes))
+                beyond = sum(shift for name, shift in shifts.items() if not ring.value.coefficient(name))
+                values = min(values, number(ring.block, sizes) + beyond)
         return values
 
     def _place(self, iterator: str) -> int:
@@ -185,6 +189,8 @@ def _steps(value: Affine, position: int, values: Sequence[tuple[Affine, int | No
     single, block = values[position]
     if block is None and single in (value, value * -1):
         return 1
+    if block is None and _skewed(value, position, values):
+        return 1
     digits = () if block is not None else _digits(single, [name for name, _ in single.terms], known)
     outer, others = [name for name, _ in value.terms], (one for p, (one, _) in enumerate(values) if p != position)
     inner = digits[len(outer) :]
@@ -192,6 +198,19 @@ def _steps(value: Affine, position: int, values: Sequence[tuple[Affine, int | No
         return 0
     steps = prod(known[name] for name in inner)
     return steps if all(single.coefficient(name) == c * steps for name, c in value.terms) else 0
+
+
+def _skewed(value: Affine, position: int, values: Sequence[tuple[Affine, int | None]]) -> bool:
+    """Whether a loop counts `value` shifted by single loops beside it, and no loop counts `value` alone."""
+    single, inside = (
+        values[position][0],
+        [one for p, (one, block) in enumerate(values) if block is None and p != position],
+    )
+    shifts = single - value
+    beside = {name for one in inside for name, _ in one.terms if len(one.terms) == 1}
+    alone = any(one in (value, value * -1) for one in inside)
+    kept = bool(value.terms) and all(single.coefficient(name) == c for name, c in value.terms)
+    return kept and not alone and {name for name, _ in shifts.terms} <= beside
 
 
 def _across(statement: Statement, bands: Sequence[Band], position: int) -> tuple[isl.PwAff, int | None]:

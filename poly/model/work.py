@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
+from typing import NamedTuple
 
 from codegen.expr import Binary, Expr, FunctionCall, Load, Node, Unary, operands, walk
 from poly.ir.layout import step
@@ -25,6 +26,9 @@ LATENCIES: Mapping[str, float] = {
     "atan2": 85,
 }  # fmt: skip
 """Latencies in cycles; that of an addition for all other operations."""
+
+INTEGERS: Mapping[str, float] = {"*": 3, "min": 2, "max": 2, "//": 13, "%": 13}
+"""The same of integers; a cycle for all other operations. An extreme is a comparison and a choice."""
 
 NOTHING: Mapping[str, int] = {}
 
@@ -89,20 +93,28 @@ def _chain(nest: Nest, statement: Statement, innermost: str | None) -> float:
     same = (s for s in nest.statements if s.op == "=" and s.iterators == statement.iterators)
     before = [s for s in same if s.target.array in nest.temporaries]
     read = dict.fromkeys(load for s in (statement, *before) for load in s.reads)
+    delays = Delays(LATENCIES, LATENCY) if nest.array(statement.target.array).dtype.is_float else Delays(INTEGERS, 1)
     return max(
-        (_passing(load, before, statement) for load in read if _feeds(statement.target, load, innermost)),
-        default=LATENCY,
+        (_passing(load, before, statement, delays) for load in read if _feeds(statement.target, load, innermost)),
+        default=delays.usual,
     )
 
 
-def _passing(source: Load, before: Iterable[Statement], last: Statement) -> float:
+class Delays(NamedTuple):
+    """The latencies in cycles of some operations, and of all others."""
+
+    special: Mapping[str, float]
+    usual: float
+
+
+def _passing(source: Load, before: Iterable[Statement], last: Statement, delays: Delays) -> float:
     """The latency in cycles from an element to the result of a statement, by those before that compute temporaries."""
     known = {source: 0.0}
     for one in before:
-        latency = _latency(one.expr, known)
+        latency = _latency(one.expr, known, delays)
         if latency is not None:
             known[one.target] = latency
-    return _latency(last.expr, known) or LATENCY
+    return _latency(last.expr, known, delays) or delays.usual
 
 
 def _distinct(access: Load, written: Mapping[str, int]) -> float:
@@ -130,12 +142,12 @@ def _count(expr: Expr) -> float:
     )
 
 
-def _latency(expr: Node, known: Mapping[Load, float]) -> float | None:
+def _latency(expr: Node, known: Mapping[Load, float], delays: Delays) -> float | None:
     """The latency in cycles to the value of an expression, of whose elements some are known; None if it has none."""
     if isinstance(expr, Load):
         return known.get(expr)
-    found = [latency for part in operands(expr) if (latency := _latency(part, known)) is not None]
-    own = 0.0 if isinstance(expr, Unary) else LATENCIES.get(_operation(expr), LATENCY)
+    found = [latency for part in operands(expr) if (latency := _latency(part, known, delays)) is not None]
+    own = 0.0 if isinstance(expr, Unary) else delays.special.get(_operation(expr), delays.usual)
     return max(found) + own if found else None
 
 

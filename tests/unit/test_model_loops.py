@@ -217,6 +217,31 @@ def test_a_prefix_sum_waits_for_itself() -> None:
     assert one.time(target()) >= 4 * 999
 
 
+def test_integers_wait_less_for_one_another() -> None:
+    @poly.nest
+    def clipped(x: poly.i32[64], y: poly.i32[64]):
+        for i in range(1, 64):
+            y[i] = max(x[i], y[i - 1] - 2)
+
+    assert work(clipped, clipped.statements[0], "i").chain == 3  # a difference, a comparison, a choice
+
+
+def test_a_loop_that_is_skewed_inside_its_blocks_has_as_many_blocks() -> None:
+    @poly.nest
+    def paths(A: poly.f64[100, 5000]):
+        for i in range(1, 100):
+            for j in range(1, 5000):
+                A[i, j] += A[i - 1, j] + A[i, j - 1]
+
+    blocks = poly.schedule(paths).tile(i=4, j=512).skew("i_tile", by="j_tile").parallel("j_tile")
+    beside = overlapped(blocks, 4)
+    assert "skew('j', by='i')" in repr(beside)
+    ((plain,), (skewed,)) = (ScheduleModel(made, {}, target(TINY, 2)).form({}).computed for made in (blocks, beside))
+    assert (skewed.shared, skewed.starts) == (plain.shared, plain.starts)
+    expected = [predicted(made, target(TINY, 2)) for made in (blocks, beside)]
+    assert expected[1].seconds < expected[0].seconds
+
+
 def test_choices_conversions_and_functions_take_time() -> None:
     @poly.nest
     def selected(x: poly.f32[64], y: poly.f32[64]):

@@ -91,6 +91,9 @@ def _summed_apart(made: Schedule, outer: Band, threads: int) -> Schedule | None:
     whole, found = extent(made.nest, outer), paths(made.tree)
     if whole is None or whole < threads:
         return None
+    work = _work(made.nest, outer, WORTH)
+    if work < threads * (WORTH + 2 * threads * work // whole):  # beginning and ending all sums is work, too
+        return None
     size = -(-whole // threads)
     sums = (s for s in map(made.nest.statement, statements(outer)) if s.op == "+")
     moved = ((s, moved_iterator(s, found[s.name], outer.name)) for s in sums)
