@@ -115,12 +115,12 @@ def test_an_order_that_only_the_local_allows_is_refused() -> None:
 
 @poly.nest
 def never_read(a: f64[N]):
-    t: f64[N]
+    t = 1.0
     for i in range(N):
-        t[0] = 1
+        t = 1.0
         a[i] = 2.0
     for i in range(0):
-        t[0] = t[0]
+        t = t + a[i]
 
 
 def test_a_local_that_nothing_reads_is_left_alone() -> None:
