@@ -95,6 +95,8 @@ def _of_integers(dtype: DType) -> dict[str, str]:
     whole = f"{_inside(dtype)} ? ({c if dtype.size >= i32.size else i32.c_name})x : {least(dtype)}"
     narrow = f"({c})({whole})" if dtype.size < i32.size else whole
     made[f"to_{name}"] = f"static inline {c} to_{name}(double x) {{ return {narrow}; }}"
+    if dtype.size < i32.size:  # gcc would narrow both sides of a choice first, and no longer see a minimum or maximum
+        made[f"narrow_{name}"] = f"static inline {c} narrow_{name}(int64_t x) {{ return ({c})x; }}"
     return made
 
 

@@ -257,7 +257,8 @@ class StatementPrinter:
                 texts = ", ".join(self.value(arg, dtype) for arg in args)
                 return Typed(f"{self._function(function, dtype)}({texts})", PRIMARY, dtype)
             case Cast(wanted, operand):
-                return _exactly(self.print(operand, wanted), wanted)
+                whole = self._whole_quotient(operand) if wanted == i32 else None
+                return whole or _exactly(self.print(operand, wanted), wanted)
             case Ternary(test, then, other):
                 sides = self._alike(then, other, dtype)
                 if dtype.is_float:
@@ -265,6 +266,24 @@ class StatementPrinter:
                     return Typed(f"{function_name('choose', dtype)}({texts})", PRIMARY, dtype)
                 texts = " : ".join(_tight(side, SUM) for side in sides)
                 return _converted(Typed(f"{self.test(test)} ? {texts}", CHOICE, _promoted(dtype)), dtype)
+
+    def _whole_quotient(self, expr: Expr) -> Typed | None:
+        """A quotient of doubles that is cut to an integer, as one of integers, which is the same up to 32 bits."""
+        match expr:
+            case FunctionCall("floor", (Binary("*", value, Const(float(factor))),)) if 0 < factor <= 1:
+                mantissa, exponent = math.frexp(factor)
+                op, by, most = ">>", 1 - exponent, 8 * i32.size - 1
+                exact = mantissa == 0.5
+            case Binary("/", value, Const(divisor)) if divisor >= 1 and divisor == divisor // 1:
+                op, by, most, exact = "/", int(divisor), limits(i32)[1], True
+            case _:
+                return None
+        inner = value.operand if isinstance(value, Cast) and value.dtype == f64 else value
+        own = self.type_of(inner)
+        if not exact or by > most or not isinstance(own, DType) or own.is_float or own.size > i32.size:
+            return None
+        text = _tight(_converted(self.print(inner, own), own), PRIMARY)
+        return Typed(f"({text} {op} {by})", PRIMARY, i32)
 
     def _function(self, function: str, dtype: DType) -> str:
         """The C function that a call stands for here."""
@@ -457,6 +476,8 @@ def _cast(typed: Typed, dtype: DType) -> Typed:
         return Typed(f"{dtype.name}_of_f32({value})", PRIMARY, dtype)
     if typed.dtype.is_float and not dtype.is_float:
         return Typed(f"to_{dtype.name}({typed.text})", PRIMARY, dtype)
+    if typed.level == CHOICE and not dtype.is_float and dtype.size < i32.size:
+        return Typed(f"narrow_{dtype.name}({typed.text})", PRIMARY, dtype)
     return Typed(f"({dtype.c_name}){_tight(typed, PRIMARY)}", SIGN, dtype)
 
 

@@ -223,9 +223,9 @@ NEARLY = 1.01
 IN_BLOCKS = 1.15
 """The same of common blocks of rows, whose locals the model takes to have memory for all rows at once."""
 
-SURE = 0.65
+SURE = 2 / 3
 """How much of the time of a whole loop its sections may be expected to take, or of a recurrence several side by side:
-what a core does of one iteration while another waits is known that badly."""
+what a core does of one iteration while another waits is known within a factor of 1.5."""
 
 PLAIN_STEP = 2 * LOAD
 """The least time of a multiply-add of whole vectors in plain loops, which load its operands, in multiply-adds."""
