@@ -153,7 +153,7 @@ def _in_pieces(k: Constants, table: PowerTable, pieces: Pieces) -> list[str]:
         f"const {vector} sum = size * {k.number(float(1 / pieces.width))} + {shift}, n = sum - {shift};",
         f"const {vector} r = size - n * {k.number(float(pieces.width))}, r2 = r * r;",
         *(line for lines in looked_up for line in lines),
-        f"return _mm512_or_{end}((r * ({_polynomial(names)}) + r) + at, sign);",
+        f"return _mm512_or_{end}(_mm512_fmadd_{end}(r, {_polynomial(names)}, r) + at, sign);",
     ]
 
 

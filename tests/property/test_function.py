@@ -31,6 +31,7 @@ HARMLESS = {
     "isa.ISA",
     "DType",
     "DType | None",
+    "PowerTable",
     "Device",
     "tuple[Space, ...]",
     "Elements",
