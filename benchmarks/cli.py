@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from difflib import get_close_matches
@@ -17,6 +16,7 @@ from benchmarks.case import Case
 from benchmarks.contest import Plan, in_c
 from benchmarks.document import Row, need_same_machine, read
 from benchmarks.ending import FAIL_IF, PATH, Ending, show_changes, with_ending
+from benchmarks.environment import environment
 from benchmarks.header.cli import header
 from benchmarks.opencl import contest as devices
 from benchmarks.opencl.cli import opencl
@@ -65,9 +65,7 @@ def bench(context: click.Context) -> None:
     (`poly bench libraries`), the others poly's search, headers, whole programs and OpenCL code. No benchmark changes
     what is compiled afterwards: neither the machine's calibration nor tuning records.
     """
-    before = os.environ.get(VARIABLE)
-    os.environ[VARIABLE] = UNKEPT
-    context.call_on_close(lambda: os.environ.pop(VARIABLE) if before is None else os.environ.update({VARIABLE: before}))
+    context.with_resource(environment({VARIABLE: UNKEPT}))
 
 
 @bench.command(LIBRARIES)

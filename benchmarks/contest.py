@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from benchmarks import report
 from benchmarks.case import Case
 from benchmarks.contender import Solver
+from benchmarks.environment import environment
 from benchmarks.issue import issue_rate
 from benchmarks.ours import NAME, Poly
 from benchmarks.peers import PEERS, NamedPeer
@@ -90,20 +90,10 @@ def in_c(
     )
 
 
-@contextmanager
-def short_spinning() -> Iterator[None]:
+def short_spinning() -> AbstractContextManager[None]:
     """Have the libraries of processes started meanwhile spin for a shorter time than the runner waits.
 
     Their threads spin after a call, in case there is another one soon: those of OpenBLAS for a tenth of a second, which
     made the next contender, which shares its CPUs with them, three times slower.
     """
-    before = {name: os.environ.get(name) for name in SPINNING}
-    os.environ.update(SPINNING)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+    return environment(SPINNING)

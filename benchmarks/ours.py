@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -13,6 +12,7 @@ import poly
 from benchmarks.arrays import Array
 from benchmarks.case import Case
 from benchmarks.contender import Contender, Failed, Tuned
+from benchmarks.environment import environment
 from codegen.clock import CFunction
 from poly.machine.target import parse
 from poly.model.host import here
@@ -77,15 +77,8 @@ def _packed(kernel: poly.Kernel, array: str, arrays: tuple[Array, ...]) -> tuple
 @contextmanager
 def _empty_cache() -> Iterator[None]:
     """A cache directory of its own, without a calibration that nobody would ever use."""
-    own = ("POLY_CACHE_DIR", "POLY_CALIBRATE")
-    before = {name: os.environ.get(name) for name in own}
-    with tempfile.TemporaryDirectory(prefix="poly-cache-") as folder:
-        os.environ.update(POLY_CACHE_DIR=folder, POLY_CALIBRATE="never")
-        try:
-            yield
-        finally:
-            for name, value in before.items():
-                if value is None:
-                    del os.environ[name]
-                else:
-                    os.environ[name] = value
+    with (
+        tempfile.TemporaryDirectory(prefix="poly-cache-") as folder,
+        environment({"POLY_CACHE_DIR": folder, "POLY_CALIBRATE": "never"}),
+    ):
+        yield

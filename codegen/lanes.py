@@ -114,21 +114,24 @@ around calls of whole vectors: with nothing, there are none."""
 
 @dataclass(frozen=True)
 class Partial:
-    """A reduction's variables: its vectors, the lanes of the present one, and a scalar for one lane or the result."""
+    """A reduction's variables: its vectors, the lanes of the present one, a scalar for one lane or the result, and the
+    vector that takes in those of a loop that runs again."""
 
     reduction: LaneReduction
     vectors: str
     lanes: str
     one: str
+    every: str
 
     @staticmethod
     def named(reduction: LaneReduction, taken: frozenset[str]) -> Partial:
         root = reduction.root
-        return Partial(reduction, *(fresh(name, taken) for name in (reduction.name, f"{root}_lanes", f"{root}_lane")))
+        names = (reduction.name, f"{root}_lanes", f"{root}_lane", f"{root}_all")
+        return Partial(reduction, *(fresh(name, taken) for name in names))
 
     @property
     def names(self) -> frozenset[str]:
-        return frozenset((self.vectors, self.lanes, self.one))
+        return frozenset((self.vectors, self.lanes, self.one, self.every))
 
     def type(self, shape: Shape) -> str:
         """The type of its vectors."""

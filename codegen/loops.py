@@ -24,7 +24,7 @@ from codegen.expr import Load, loads
 from codegen.instruction_text import line
 from codegen.instructions import Barrier, Call, Let, Table, Write
 from codegen.integer import Compare, Int, Linear, Test, minimum, replaced
-from codegen.lanes import Counter, LaneLoop, Partial, Shape, full_vectors, hoisted, partials, shape
+from codegen.lanes import Counter, LaneLoop, Shape, full_vectors, hoisted, partials, shape
 from codegen.loop_ir import (
     NO_MARK,
     Block,
@@ -260,15 +260,10 @@ class Writer:
         """The scope in which reductions go on, and what is printed before and behind it."""
         lanes = shape(self.program, found.found, Counter.of(found.loop).trips)
         own = partials(found.found, scope.taken)
-        pairs: list[tuple[Partial, str]] = []
-        for one in own:
-            taken = scope.taken.union(name for _, name in pairs)
-            pairs.append((one, fresh(f"{one.reduction.root}_all", taken)))
-        first = [Line(f"{one.type(lanes)} {name};") for one, name in pairs]
-        first += [one.filled(lanes, f"&{name}", 1) for one, name in pairs]
-        last = [one.stored(one.total(lanes, f"&{name}")) for one, name in pairs]
-        needed = scope.unknown(found.tests)
-        names = tuple(name for _, name in pairs)
+        first = [Line(f"{one.type(lanes)} {one.every};") for one in own]
+        first += [one.filled(lanes, f"&{one.every}", 1) for one in own]
+        last = [one.stored(one.total(lanes, f"&{one.every}")) for one in own]
+        needed, names = scope.unknown(found.tests), tuple(one.every for one in own)
         inner = replace(
             scope, taken=scope.taken.union(names), lasting={**scope.lasting, found.loop.variable: (lanes, names)}
         )
@@ -423,8 +418,8 @@ class Writer:
         read = invariants(loop.body, self.program, loop.variable)
         held = hoisted(read, StatementPrinter(self._buffers, self._sizes), scope.taken)
         scope = replace(scope, held=held.names, taken=scope.taken.union(held.names.values()))
-        lanes = shape(self.program, found, Counter.of(loop).trips)
-        lanes, into = scope.lasting.get(loop.variable, (lanes, ()))
+        going_on = scope.lasting.get(loop.variable)
+        lanes, into = going_on or (shape(self.program, found, Counter.of(loop).trips), ())
         calls = self._calls(loop, scope)
         calls = calls if calls and lanes.masked and calls.width == lanes.lanes else None
         whole = block([*held.lines, *self._lanes(loop, lanes, found, calls, scope, into)])

@@ -309,8 +309,8 @@ def _finished(form: Form, target: Target) -> Form:
             return in_groups(in_lanes(form), target.isa)
         best = in_lanes(form)
         if beside is not None:
-            better = _surely if _is_written_out(beside) else _cheaper
-            best = better(in_lanes(beside), best, target)
+            other = in_lanes(beside)
+            best = _surely(other, best, target) if _is_written_out(beside) else _cheapest((best, other), target)
         return in_groups(best if sections is None else _surely(in_lanes(sections), best, target), target.isa)
     return in_groups(in_lanes(beside or form), target.isa)
 
@@ -318,11 +318,6 @@ def _finished(form: Form, target: Target) -> Form:
 def _is_written_out(beside: Form) -> bool:
     """Whether recurrences side by side are written out, and not in lanes."""
     return any(band.unroll > 1 for band in bands(beside.tried.tree))
-
-
-def _cheaper(form: Form, other: Form, target: Target) -> Form:
-    """The first form if it is expected to take less time than the second, otherwise that one."""
-    return _cheapest((other, form), target)
 
 
 def _surely(form: Form, other: Form, target: Target) -> Form:

@@ -11,7 +11,7 @@ import islpy as isl
 
 from microkernels.errors import did_you_mean, plain
 from poly.errors import ScheduleError
-from poly.ir.tree import Band, Copy, Micro, Node, Sequence, bands, children, mapped, statements, walk
+from poly.ir.tree import Band, Copy, Micro, Node, Sequence, bands, children, mapped, parts, statements, walk
 
 
 def find_loop(tree: Node, name: str) -> Band:
@@ -44,7 +44,7 @@ def edit(tree: Node, old: Node, new: Node) -> Node:
 
 def sequence(nodes: list[Node]) -> Node:
     """The nodes as a sequence; nested sequences are spliced, and a single node is returned itself."""
-    flat = [leaf for node in nodes for leaf in (node.children if isinstance(node, Sequence) else (node,))]
+    flat = [leaf for node in nodes for leaf in parts(node)]
     return flat[0] if len(flat) == 1 else Sequence(tuple(flat))
 
 

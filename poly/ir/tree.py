@@ -155,6 +155,11 @@ def has_kernel(node: Node) -> bool:
     return any(isinstance(below, Micro) for below in walk(node))
 
 
+def parts(node: Node) -> tuple[Node, ...]:
+    """A sequence's children, or the node alone."""
+    return node.children if isinstance(node, Sequence) else (node,)
+
+
 def statements(node: Node) -> tuple[str, ...]:
     """The statements below, in textual order."""
     return tuple(n.statement for n in walk(node) if isinstance(n, Leaf | Micro))

@@ -17,7 +17,7 @@ from poly.ir.budget import TooCostly, limited, refuse_tangled
 from poly.ir.instances import coordinate, loop_values
 from poly.ir.nest import Nest
 from poly.ir.sets import parameters
-from poly.ir.tree import Band, Copy, Leaf, Node, Sequence, bands, children, mapped, statements
+from poly.ir.tree import Band, Copy, Leaf, Node, Sequence, bands, children, mapped, parts, statements
 from poly.lowering.visits import is_delicate, visits_all
 
 SCANNED = 400_000
@@ -164,7 +164,7 @@ class _Framed:
             return body
         names = [f"{band.name}'{at}" for at in ("starts", "ends")]
         self.added |= {name: every.set_tuple_name(name) for name in names}
-        return Sequence((Leaf(names[0]), *(body.children if isinstance(body, Sequence) else (body,)), Leaf(names[1])))
+        return Sequence((Leaf(names[0]), *parts(body), Leaf(names[1])))
 
     def _values(self, name: str, loops: tuple[Band, ...]) -> isl.Set:
         """The values of loops at which a statement runs."""

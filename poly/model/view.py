@@ -202,10 +202,8 @@ def _steps(value: Affine, position: int, values: Sequence[tuple[Affine, int | No
 
 def _skewed(value: Affine, position: int, values: Sequence[tuple[Affine, int | None]]) -> bool:
     """Whether a loop counts `value` shifted by single loops beside it, and no loop counts `value` alone."""
-    single, inside = (
-        values[position][0],
-        [one for p, (one, block) in enumerate(values) if block is None and p != position],
-    )
+    single = values[position][0]
+    inside = [one for p, (one, block) in enumerate(values) if block is None and p != position]
     shifts = single - value
     beside = {name for one in inside for name, _ in one.terms if len(one.terms) == 1}
     alone = any(one in (value, value * -1) for one in inside)

@@ -18,12 +18,11 @@ from codegen.names import fresh
 from microkernels.isa import ISA
 from poly.analysis.legality import lane_conflict
 from poly.autoschedule.rules.attempt import applied, attempt
-from poly.autoschedule.rules.shapes import parts
 from poly.errors import ScheduleError
 from poly.ir.edits import find_loop, parent
 from poly.ir.paths import paths
 from poly.ir.strides import accesses, extent, is_contiguous, moved_iterator, strided_cost
-from poly.ir.tree import Band, Leaf, bands, statements
+from poly.ir.tree import Band, Leaf, bands, parts, statements
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Distribute, Interchange, Part, Split, Step
 from poly.schedules.steps.formulas import Formula

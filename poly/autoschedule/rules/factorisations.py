@@ -46,7 +46,7 @@ from poly.ir.instances import coordinates
 from poly.ir.nest import Array, Nest, Statement
 from poly.ir.paths import loops_around, names_around, paths
 from poly.ir.strides import is_contiguous_along
-from poly.ir.tree import Band, Micro, Node, Sequence, statements, walk
+from poly.ir.tree import Band, Micro, Node, parts, statements, walk
 from poly.model.core import Target
 from poly.model.price import arithmetic
 from poly.schedules.makeable import check_makeable
@@ -239,8 +239,7 @@ def usual_blocks(kernel: OuterProduct, updated: Array) -> Blocks:
 
 def eliminations(nest: Nest) -> Iterator[Elimination]:
     """The consecutive loops of a nest that update an array by products of its own elements."""
-    tree = schedule(nest).tree
-    for part in tree.children if isinstance(tree, Sequence) else (tree,):
+    for part in parts(schedule(nest).tree):
         updates = {name: c for name in statements(part) if (c := _update(nest, nest.statement(name)))}
         if any(c.rows and c.columns for c in updates.values()):
             for direction in _directions(nest, updates.values()):

@@ -16,10 +16,10 @@ import islpy as isl
 
 from poly.analysis.legality import lane_conflict
 from poly.autoschedule.rules.attempt import attempt
-from poly.autoschedule.rules.shapes import Chain, chain_of, parts
+from poly.autoschedule.rules.shapes import Chain, chain_of
 from poly.ir.nest import Nest
 from poly.ir.strides import accesses
-from poly.ir.tree import Node, Sequence, walk
+from poly.ir.tree import Node, Sequence, parts, walk
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Fuse
 

@@ -35,14 +35,13 @@ from poly.analysis.contraction import Contraction
 from poly.analysis.dependences import dependences
 from poly.analysis.legality import lane_conflict
 from poly.autoschedule.rules.attempt import applied, attempt
-from poly.autoschedule.rules.shapes import parts
 from poly.errors import ScheduleError
 from poly.ir.edits import find_loop, fresh
 from poly.ir.instances import coordinates
 from poly.ir.nest import Nest
 from poly.ir.paths import loops_around, paths
 from poly.ir.strides import moved_iterator, strided_cost
-from poly.ir.tree import Band, Leaf, bands, only_loops, statements
+from poly.ir.tree import Band, Leaf, bands, only_loops, parts, statements
 from poly.ir.tree import Sequence as Parts
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Distribute, Enclose, Interchange, Parallel, Step

@@ -17,11 +17,10 @@ from itertools import takewhile
 from poly.analysis.dependences import Dependence, dependences
 from poly.analysis.legality import carried
 from poly.autoschedule.rules.attempt import attempt, with_free_name
-from poly.autoschedule.rules.shapes import parts
 from poly.ir.budget import QUESTION, TooCostly, limited
 from poly.ir.nest import Nest
 from poly.ir.strides import accesses
-from poly.ir.tree import Band, Node, bands, statements
+from poly.ir.tree import Band, Node, bands, parts, statements
 from poly.schedules.schedule import Schedule, schedule
 from poly.schedules.steps import Privatize
 

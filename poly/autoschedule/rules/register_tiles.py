@@ -22,11 +22,10 @@ from poly.analysis.legality import race
 from poly.autoschedule.rules.attempt import attempt
 from poly.autoschedule.rules.form import Form, new_loops
 from poly.autoschedule.rules.lanes import SHORT, short_loops
-from poly.autoschedule.rules.shapes import parts
 from poly.autoschedule.spaces.space import Knob
 from poly.ir.paths import paths
 from poly.ir.strides import accesses, extent, moved_iterator
-from poly.ir.tree import Band, Sequence, bands, only_loops, statements
+from poly.ir.tree import Band, Sequence, bands, only_loops, parts, statements
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Distribute, Interchange, Split, Step, Unroll, Vectorize
 

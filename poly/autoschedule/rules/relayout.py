@@ -25,14 +25,14 @@ from poly.analysis.roles import enclosing_roles
 from poly.autoschedule.rules.attempt import applied, attempt, with_free_name
 from poly.autoschedule.rules.matrix_vector import streamed
 from poly.autoschedule.rules.pivots import counting
-from poly.autoschedule.rules.shapes import innermost, parts
+from poly.autoschedule.rules.shapes import innermost
 from poly.autoschedule.rules.strips import added_bytes, enclosed, moved, power
 from poly.errors import ScheduleError
 from poly.ir.instances import box_extents
 from poly.ir.nest import Nest
 from poly.ir.paths import loops_around, names_around, paths
 from poly.ir.strides import accesses, moved_iterator
-from poly.ir.tree import Band, Sequence, only_loops, statements
+from poly.ir.tree import Band, Sequence, only_loops, parts, statements
 from poly.model.core import Target
 from poly.schedules.schedule import Schedule, schedule
 from poly.schedules.steps import (

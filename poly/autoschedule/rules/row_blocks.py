@@ -26,11 +26,10 @@ from poly.analysis.roles import Roles, enclosing_roles, expected_bytes, roles
 from poly.autoschedule.rules.attempt import attempt
 from poly.autoschedule.rules.contraction import Outline, Planner, Tilings, outlined, planned_steps
 from poly.autoschedule.rules.isolation import isolated
-from poly.autoschedule.rules.shapes import parts
 from poly.autoschedule.rules.triangles import slanted_sum
 from poly.ir.nest import Array, Nest, Statement
 from poly.ir.strides import accesses
-from poly.ir.tree import Band, Node, bands, only_loops, statements
+from poly.ir.tree import Band, Node, bands, only_loops, parts, statements
 from poly.model import Choice
 from poly.model.core import FULL, Target
 from poly.schedules.matching import zeroing

@@ -18,10 +18,10 @@ from poly.analysis.legality import coupled, lane_conflict, reachable
 from poly.autoschedule.rules.attempt import applied, attempt
 from poly.autoschedule.rules.form import Form
 from poly.autoschedule.rules.lanes import is_short, unpaid
-from poly.autoschedule.rules.shapes import innermost, parts
+from poly.autoschedule.rules.shapes import innermost
 from poly.ir.edits import find_loop
 from poly.ir.strides import accesses, extent
-from poly.ir.tree import Band, Leaf, bands, statements
+from poly.ir.tree import Band, Leaf, bands, parts, statements
 from poly.model.core import Caches
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Distribute, Fuse, Split, Step

@@ -9,7 +9,7 @@ from math import prod
 from poly.analysis.roles import ASSUMED
 from poly.ir.nest import Nest
 from poly.ir.strides import extent
-from poly.ir.tree import Band, Leaf, Micro, Node, Sequence, bands, children, statements
+from poly.ir.tree import Band, Leaf, Micro, Node, bands, children, parts, statements
 from poly.schedules.schedule import Schedule
 
 INNER_GUESS = 1024
@@ -33,8 +33,7 @@ def chain_of(node: Node) -> Chain | None:
     while isinstance(node, Band):
         found.append(node)
         node = node.body
-    leaves = node.children if isinstance(node, Sequence) else (node,)
-    return Chain(tuple(found)) if found and all(isinstance(leaf, Leaf) for leaf in leaves) else None
+    return Chain(tuple(found)) if found and all(isinstance(leaf, Leaf) for leaf in parts(node)) else None
 
 
 def heaviest(made: Schedule) -> Chain | None:
@@ -57,11 +56,6 @@ def chains(node: Node) -> Iterator[Chain]:
 def innermost(tree: Node) -> tuple[Band, ...]:
     """The loops that contain no other loop."""
     return tuple(band for band in bands(tree) if not bands(band.body))
-
-
-def parts(node: Node) -> tuple[Node, ...]:
-    """A sequence's children, or the node alone."""
-    return node.children if isinstance(node, Sequence) else (node,)
 
 
 def instances(nest: Nest, node: Node, guess: int) -> int:

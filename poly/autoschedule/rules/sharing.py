@@ -18,11 +18,11 @@ from poly.analysis.legality import is_parallel, race
 from poly.autoschedule.rules.attempt import applied, attempt
 from poly.autoschedule.rules.form import Form
 from poly.autoschedule.rules.parting import apart
-from poly.autoschedule.rules.shapes import INNER_GUESS, Chain, chains, heaviest, parts
+from poly.autoschedule.rules.shapes import INNER_GUESS, Chain, chains, heaviest
 from poly.ir.nest import Nest
 from poly.ir.paths import names_around, paths
 from poly.ir.strides import extent, moved_iterator
-from poly.ir.tree import Band, Copy, Micro, Node, Sequence, bands, children, has_kernel, only_loops, statements
+from poly.ir.tree import Band, Copy, Micro, Node, Sequence, bands, children, has_kernel, only_loops, parts, statements
 from poly.lowering.calls import inner_bands
 from poly.machine.description import LINE, PAGE
 from poly.schedules.schedule import Schedule

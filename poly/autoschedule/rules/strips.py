@@ -19,13 +19,12 @@ from math import prod
 from codegen.expr import Load
 from poly.autoschedule.rules.attempt import attempt
 from poly.autoschedule.rules.pivots import counting
-from poly.autoschedule.rules.shapes import parts
 from poly.ir.edits import fresh
 from poly.ir.instances import box_extents
 from poly.ir.nest import Nest
 from poly.ir.paths import paths
 from poly.ir.strides import accesses, moved_iterator
-from poly.ir.tree import Band, Sequence, only_loops, statements
+from poly.ir.tree import Band, Sequence, only_loops, parts, statements
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Enclose
 from poly.schedules.steps.formulas import Formula

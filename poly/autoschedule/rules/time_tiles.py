@@ -39,7 +39,7 @@ from poly.analysis.temporaries import groups
 from poly.autoschedule.rules.attempt import applied, attempt
 from poly.autoschedule.rules.distances import Slope, slope
 from poly.autoschedule.rules.form import Form
-from poly.autoschedule.rules.shapes import Chain, chain_of, parts
+from poly.autoschedule.rules.shapes import Chain, chain_of
 from poly.autoschedule.rules.sharing import parallel_loops
 from poly.autoschedule.spaces.grids import middle, sizes
 from poly.autoschedule.spaces.space import Knob, Value, Values
@@ -47,7 +47,7 @@ from poly.ir.edits import find_loop, fresh
 from poly.ir.nest import Nest
 from poly.ir.paths import paths
 from poly.ir.strides import accesses, extent, moved_iterator
-from poly.ir.tree import Band, bands, statements
+from poly.ir.tree import Band, bands, parts, statements
 from poly.model.core import Caches, Target
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Distribute, Enclose, Fuse, Order, Parallel, Shift, Skew, Split, Step, Tile

@@ -25,14 +25,14 @@ from poly.analysis.legality import lane_conflict, recurs
 from poly.autoschedule.rules.attempt import attempt
 from poly.autoschedule.rules.distances import STEEPEST
 from poly.autoschedule.rules.form import Form, new_loops
-from poly.autoschedule.rules.shapes import innermost, parts
+from poly.autoschedule.rules.shapes import innermost
 from poly.autoschedule.spaces.space import Knob
 from poly.ir.edits import find_loop, parent
 from poly.ir.layout import step
 from poly.ir.nest import Nest
 from poly.ir.paths import paths
 from poly.ir.strides import accesses, moved_iterator
-from poly.ir.tree import Band, Leaf, Node, Sequence, bands, only_loops, statements
+from poly.ir.tree import Band, Leaf, Node, Sequence, bands, only_loops, parts, statements
 from poly.machine.description import PAGE
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Distribute, Interchange, Order, Skew, Split, Step, Unroll, Vectorize

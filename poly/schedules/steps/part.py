@@ -31,7 +31,7 @@ from poly.errors import ScheduleError
 from poly.ir.budget import QUESTION, TooCostly, limited
 from poly.ir.edits import find_loop
 from poly.ir.nest import Nest, Statement
-from poly.ir.tree import Band, Copy, Leaf, Micro, Node, Sequence, statements, walk
+from poly.ir.tree import Band, Copy, Leaf, Micro, Node, Sequence, parts, statements, walk
 from poly.schedules.steps.base import Arguments, check_integer
 from poly.schedules.steps.formulas import Formula, where
 
@@ -208,7 +208,7 @@ def _doubled(node: Node, name: str, second: str) -> Node:
             return Sequence((node, Leaf(second)))
         case Sequence(nodes):
             doubled = [_doubled(child, name, second) for child in nodes]
-            flat = [part for child in doubled for part in (child.children if isinstance(child, Sequence) else (child,))]
+            flat = [part for child in doubled for part in parts(child)]
             return Sequence(tuple(flat))
         case Copy(body=body):
             return replace(node, body=_doubled(body, name, second))

@@ -27,7 +27,7 @@ from poly.ir.instances import coordinate
 from poly.ir.lookups import index_reads
 from poly.ir.nest import Array, Nest, Statement
 from poly.ir.strides import accesses
-from poly.ir.tree import Band, Leaf, Node, Sequence, bands, statements
+from poly.ir.tree import Band, Leaf, Node, bands, parts, statements
 from poly.schedules.steps.base import Arguments, check_integer, kernel_on
 
 
@@ -121,11 +121,7 @@ class RFactor:
 
 def _part(tree: Node, statement: str) -> Node:
     """The part of the outermost sequence that runs a statement."""
-    return next(part for part in _parts(tree) if statement in statements(part))
-
-
-def _parts(tree: Node) -> tuple[Node, ...]:
-    return tree.children if isinstance(tree, Sequence) else (tree,)
+    return next(part for part in parts(tree) if statement in statements(part))
 
 
 def _around(nest: Nest, sums: Statement, array: str, trees: Iterable[Node]) -> tuple[Statement, Statement]:
@@ -155,7 +151,7 @@ def _with(tree: Node, statement: str, around: tuple[Statement, Statement]) -> No
     """The tree with the two statements, in loops of their own, first and behind the part that runs the sum."""
     before, behind = map(_loops, around)
     part = _part(tree, statement)
-    found = [one for other in _parts(tree) for one in ((part, behind) if other is part else (other,))]
+    found = [one for other in parts(tree) for one in ((part, behind) if other is part else (other,))]
     return sequence([before, *found])
 
 

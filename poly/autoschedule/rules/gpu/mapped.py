@@ -30,11 +30,11 @@ from poly.autoschedule.rules.gpu.parallel import chain_names, parallel_first
 from poly.autoschedule.rules.gpu.points import by_points, contiguous_loop, is_strided
 from poly.autoschedule.rules.gpu.rows import by_rows, in_one_group, shared_loops
 from poly.autoschedule.rules.gpu.transposed import by_lines
-from poly.autoschedule.rules.shapes import instances, parts
+from poly.autoschedule.rules.shapes import instances
 from poly.autoschedule.spaces.space import Knob, Structure, Value, Values
 from poly.ir.edits import find_loop
 from poly.ir.nest import Nest
-from poly.ir.tree import Band, Micro, Node, Sequence, bands, statements, walk
+from poly.ir.tree import Band, Micro, Node, Sequence, bands, parts, statements, walk
 from poly.model.cost import Cost
 from poly.model.gpu_loops import gpu_loop_cost
 from poly.schedules.schedule import Schedule, schedule

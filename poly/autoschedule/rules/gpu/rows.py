@@ -14,10 +14,9 @@ from poly.autoschedule.rules.attempt import applied, attempt
 from poly.autoschedule.rules.gpu.items import GroupShape, row_items, useful_items
 from poly.autoschedule.rules.gpu.lines import side_by_side_cost
 from poly.autoschedule.rules.gpu.parallel import chain_names
-from poly.autoschedule.rules.shapes import parts
 from poly.ir.edits import find_loop
 from poly.ir.strides import extent
-from poly.ir.tree import Band, Leaf, Node, statements
+from poly.ir.tree import Band, Leaf, Node, parts, statements
 from poly.ir.work_groups import MOST_GROUP_LOOPS
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Groups, Items
