@@ -17,12 +17,11 @@ from poly.model.core import (
     ENTRIES,
     FULL,
     HASHED,
-    ROOMY,
     SCATTERED,
     SECOND_ENTRIES,
     STREAMS,
     Caches,
-    overfull,
+    rooms,
     set_count,
 )
 from poly.model.footprint import Footprint
@@ -102,11 +101,11 @@ class Traffic:
     def fetched(self, size: int, ways: int) -> Moved:
         """Bytes of each operand moved into and out of a cache of `size` bytes; what a part writes is moved twice."""
         cache = _Cache(self._form, lambda operand, touched: self._held(operand, touched, size, ways))
-        crowded = overfull(ways) if ways * PAGE < size <= HASHED else 0.0
+        parts = rooms(ways) if ways * PAGE < size <= HASHED else (FULL,)
         found: Moved = {}
-        for part, room in ((1 - crowded, FULL), (crowded, ROOMY)):
-            for n, amount in self._moved(cache, size * room, self._lines, written=2).items() if part else ():
-                found[n] = found.get(n, 0.0) + part * amount
+        for part in parts:
+            for n, amount in self._moved(cache, size * part, self._lines, written=2).items():
+                found[n] = found.get(n, 0.0) + amount / len(parts)
         stays = {n for n, memory in self._form.reused.items() if memory <= size * FULL / 2}
         return {**found, **dict.fromkeys(stays, 0.0)}
 
