@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from itertools import pairwise
 from math import ceil, exp, gcd, inf
 
 from microkernels.dot import DotProduct
@@ -30,6 +31,9 @@ POINTERS = 14
 
 FULL = 0.75
 """The fraction of a cache that a working set may fill before lines are evicted, since replacement is imperfect."""
+
+MISSING = (0, 1 / 16, 1 / 4, 1 / 2, 3 / 4, 1)
+"""The parts of the lines of a working set that are told apart: few already cost much, since far lines take so long."""
 
 MANY = 4
 """Times the size of a cache, of which hardly a line is used again."""
@@ -125,15 +129,15 @@ class Target:
 
 @cache
 def _evicted(lines: int, ways: int) -> float:
-    """The part of `lines` of one set, used in turn, that are gone when they are used again: those that did not fit.
+    """The part of `lines` of one set, used in turn, that are gone when they are used again.
 
-    Caches beyond the first replace hardly in the order of use. If any way may be replaced, a line stays if none of the
-    misses until its next use has chosen its way: m = 1 - exp(-m lines / ways).
+    If the least recently used line is replaced, all are that do not fit. If any line may be, one stays if none of the
+    misses until its next use has chosen its way: m = 1 - exp(-m lines / ways). Real caches are in between.
     """
     part = 1.0
     for _ in range(200):
         part = 1 - exp(-part * lines / ways)
-    return part
+    return (part + (lines > ways)) / 2
 
 
 @cache
@@ -141,7 +145,7 @@ def missed(times: float, ways: int) -> float:
     """The part of the lines that miss in a second level, if `times` of its size are used again and again.
 
     Its sets are chosen by physical addresses and pages lie anywhere, so as many pages share sets as Poisson says: some
-    lines miss though there is room elsewhere. Of more than the cache, many stay.
+    lines miss though there is room elsewhere. Of more than fits, some stay.
     """
     mean = min(times, MANY) * ways
     found, chance = 0.0, exp(-mean)
@@ -152,10 +156,13 @@ def missed(times: float, ways: int) -> float:
 
 
 @cache
-def rooms(ways: int) -> tuple[float, ...]:
-    """Parts of a second level: of working sets as large as these, 1/8, 3/8, 5/8 and 7/8 of the lines miss."""
-    sizes = range(1, 100 * MANY)
-    return tuple(bisect_left(sizes, part / 8, key=lambda n: missed(n / 100, ways)) / 100 for part in (1, 3, 5, 7))
+def rooms(ways: int) -> tuple[tuple[float, float], ...]:
+    """Parts of a second level, and how many more of the lines miss of working sets that are larger than each."""
+
+    def size(part: float) -> float:
+        return bisect_left(range(1, 100 * MANY), part, key=lambda n: missed(n / 100, ways)) / 100
+
+    return tuple((size((less + more) / 2), more - less) for less, more in pairwise(MISSING))
 
 
 def set_count(apart: int, size: int, ways: int) -> int:

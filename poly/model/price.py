@@ -210,7 +210,7 @@ def _copies(whole: NestedPart, form: ScheduleParts, target: Target) -> float:
             time = touched.bytes / LINE * near
             time += _lines_of_their_own(place, copy.operand) * (target.line(name, level) - near)
             time += touched.pages * target.costs.walked * (touched.pages > SECOND_ENTRIES)
-            evicted = touched.bytes * missed(touched.bytes / target.caches.l2, target.caches.ways[1])
+            evicted = touched.bytes * missed(touched.bytes / (target.caches.l2 or 1), target.caches.ways[1])
             total += place.runs() * (time * unit + evicted / target.rates.l3)
     return total
 

@@ -99,13 +99,16 @@ class Traffic:
         return [one for one in self.whole.walk() if not one.below and operand in one.part.touched][-1]
 
     def fetched(self, size: int, ways: int) -> Moved:
-        """Bytes of each operand moved into and out of a cache of `size` bytes; what a part writes is moved twice."""
+        """Bytes of each operand moved into and out of a cache of `size` bytes; what a part writes is moved twice.
+
+        Of plain loops, whose far lines arrive while they compute, a few more that miss hardly matter.
+        """
         cache = _Cache(self._form, lambda operand, touched: self._held(operand, touched, size, ways))
-        parts = rooms(ways) if ways * PAGE < size <= HASHED else (FULL,)
         found: Moved = {}
-        for part in parts:
-            for n, amount in self._moved(cache, size * part, self._lines, written=2).items():
-                found[n] = found.get(n, 0.0) + amount / len(parts)
+        second = self._form.sides and ways * PAGE < size <= HASHED
+        for room, part in rooms(ways) if second else ((FULL, 1.0),):
+            for n, amount in self._moved(cache, size * room, self._lines, written=2).items():
+                found[n] = found.get(n, 0.0) + part * amount
         stays = {n for n, memory in self._form.reused.items() if memory <= size * FULL / 2}
         return {**found, **dict.fromkeys(stays, 0.0)}
 
