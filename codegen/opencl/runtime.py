@@ -193,10 +193,13 @@ class Executable:
                 queue = array.queue
         lane = self._lane(queue)
         check_context(arrays, lane.queue, lane.context)
-        wait = lane.open(wait) if wait else wait
-        event = self._run(lane, memories, arrays, extent, wait, orders.enqueue)
+        foreign = lane.open(wait) if wait else wait
+        event = self._run(lane, memories, arrays, extent, foreign, orders.enqueue)
         for n in self._outputs:
-            values[n].add_event(event)
+            if foreign or lane.fence:
+                values[n].add_event(event)
+            else:
+                values[n].events[:] = (event,)  # those before it are the queue's own, and end earlier
         return event
 
     def _on_host(self, values: Sequence[Any], extent: Extent, orders: Orders) -> None:

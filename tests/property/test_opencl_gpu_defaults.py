@@ -147,6 +147,24 @@ def test_other_shapes_of_groups(name: str, shape: GroupShape) -> None:
     check(shared(nest, shape)[0], sizes)
 
 
+@poly.nest
+def columns(A: poly.f32[M, N], x: poly.f32[M], s: poly.f32[N], t: poly.f64[1]):
+    for j in range(N):
+        s[j] = 1.0
+        for i in range(M):
+            s[j] += A[i, j] * x[i]
+    for i in range(M):
+        for j in range(N):
+            t[0] += A[i, j]
+
+
+@pytest.mark.parametrize(("sizes", "blocks"), [({"M": 3001, "N": 50}, 2), ({"M": 60, "N": 50}, 0)])
+def test_few_results_are_summed_in_blocks(sizes: dict[str, int], blocks: int) -> None:
+    schedule, _ = shared(columns.with_sizes(sizes))
+    assert [step.name for step in schedule.steps].count("rfactor") == blocks
+    check(schedule, {})
+
+
 def test_a_stencil_is_tiled_below_the_time_loop() -> None:
     schedule, found = shared(WORKLOADS["jacobi_2d"])
     tiles = dict.fromkeys(("i_tile", "j_tile", "i_2_tile", "j_2_tile"), "groups")
