@@ -169,7 +169,7 @@ def test_blocks_of_a_loop_sum_apart(into: str | None) -> None:
 def test_an_iterator_counts_blocks(size: int) -> None:
     nest = vectors.with_sizes({"N": 40})
     made = poly.schedule(nest).distribute("j").split_iterator("S0", i=size).split_iterator("S1", j=size)
-    assert "j_block" in repr(made.nest.statement("S1").iterators) and len(list(bands(made.tree))) == 5
+    assert "j_block" in made.nest.statement("S1").iterators and len(list(bands(made.tree))) == 4 + (size < 40)
     sums = made.rfactor("S1", j_block=1)
     for one in (made, sums):
         assert one.on(nest) == one and Schedule.from_json(nest, one.to_json()) == one

@@ -88,7 +88,7 @@ def gpu_contracted(nest: Nest, isa: DeviceISA, kernels: Mapping[str, GroupKernel
 def _in_blocks(alone: Schedule, statement: Statement, kernel: GroupKernel, isa: DeviceISA) -> Schedule | None:
     """The schedule with blocks of a contraction's reduction apart; None if that is illegal or hardly pays off."""
     r = roles(alone.nest, statement)
-    blocks = r and Blocks.of(r, kernel, isa)
+    blocks = r and SplitReduction.of(r, kernel, isa)
     if not blocks or not blocks.size:
         return None
     split = SplitIterator(statement.name, blocks.iterator, blocks.size)
@@ -130,12 +130,12 @@ def gpu_contraction_steps(
         return non_rectangular_group_steps(box, loops, isa, kernels) if box and serves else None
     if not (r.rows and r.columns and r.reduce):
         return None
-    best = min(kernels, key=lambda choice: Blocks.of(r, choice, isa).rank(choice))
+    best = min(kernels, key=lambda choice: SplitReduction.of(r, choice, isa).rank(choice))
     return Plan.of(r, best).steps(loops, initial)
 
 
 @dataclass(frozen=True)
-class Blocks:
+class SplitReduction:
     """The blocks of an iterator of the reduction that are summed apart, 0 for none, and what all takes by the model."""
 
     cost: float
@@ -148,18 +148,20 @@ class Blocks:
         return self.cost, self.rounds == 1 and not kernel.double
 
     @staticmethod
-    def of(r: Roles, kernel: GroupKernel, isa: DeviceISA) -> Blocks:
+    def of(r: Roles, kernel: GroupKernel, isa: DeviceISA) -> SplitReduction:
         """The best ones; none if the model does not prefer them clearly.
 
         They are of equal size, and of several slabs. Partial sums have the results' type, so that is computed in.
         """
         plan, axis = Plan.of(r, kernel), max(r.reduce, key=lambda axis: axis.extent or 0)
-        whole = Blocks(plan.cost(isa), plan.rounds(isa))
+        whole = SplitReduction(plan.cost(isa), plan.rounds(isa))
         if axis.extent is None or kernel.panel_dtype != kernel.dtype:
             return whole
         sizes = (size for size in divisors(axis.extent) if size >= SLABS_EACH * kernel.slab)
         plans = ((size, Plan.of(in_blocks(r, axis, size), kernel)) for size in sizes)
-        found = (Blocks(p.cost(isa) + p.combining(isa), p.rounds(isa), axis.iterator, size) for size, p in plans)
+        found = (
+            SplitReduction(p.cost(isa) + p.combining(isa), p.rounds(isa), axis.iterator, size) for size, p in plans
+        )
         best = min(found, key=lambda blocks: blocks.cost, default=whole)
         return best if best.cost < whole.cost * PAYS else whole
 
@@ -393,7 +395,7 @@ class _Shapes:
 
     def predict(self, values: Values) -> Cost:
         kernel = self._kernel(values)
-        blocks = Blocks.of(self.roles, kernel, self.isa)
+        blocks = SplitReduction.of(self.roles, kernel, self.isa)
         cut = next((axis for axis in self.roles.reduce if axis.iterator == blocks.iterator), None)
         plan = Plan.of(in_blocks(self.roles, cut, blocks.size) if cut else self.roles, kernel)
         extents = (_extent(axes) for axes in (plan.others, plan.rows, plan.columns, plan.reduce))

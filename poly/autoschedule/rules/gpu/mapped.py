@@ -37,8 +37,9 @@ from poly.autoschedule.spaces.space import Knob, Structure, Value, Values
 from poly.ir.edits import find_loop
 from poly.ir.nest import Nest
 from poly.ir.strides import extent
-from poly.ir.tree import Band, Micro, Node, Sequence, bands, parts, statements, walk
+from poly.ir.tree import Band, Leaf, Micro, Node, Sequence, bands, parts, statements, walk
 from poly.model.cost import Cost
+from poly.model.gpu import RESIDENT
 from poly.model.gpu_loops import gpu_loop_cost
 from poly.schedules.schedule import Schedule, schedule
 from poly.schedules.steps import Fuse, Interchange, Items, Skew, Step
@@ -49,6 +50,10 @@ WORTH = 16_384
 GUESS = 1024
 """The assumed extent of a loop of unknown size."""
 
+
+SHORT_SUM = 128
+"""Terms of a sum that a work-item adds up by itself, of neighbours in memory: a unit begins a group in the time of some
+hundred instructions, and lines of memory stay in its cache while its items read them."""
 
 ITEMS, ACROSS = (32, 64, 128, 256, 512, 1024), (8, 16, 32, 64, 128)
 """Work-items per group, and along its contiguous loop."""
@@ -109,12 +114,21 @@ def _kernel(schedule: Schedule, band: Band, isa: DeviceISA, shape: GroupShape) -
     shares, rows_cost = shared_loops(made, inside, shape.rows)
     _, points_cost = contiguous_loop(made, parallel)
     rows = by_rows(made, parallel, shares, shape) if shares else None
-    if rows is not None and rows_cost < points_cost and is_strided(made, parallel):
-        return rows
-    points = by_lines(made, parallel, isa, shape) or by_points(made, parallel, isa, shape)
     lengths = [extent(made.nest, find_loop(made.tree, name)) for name in parallel]
-    few = None not in lengths and prod(length or 1 for length in lengths) < isa.units * LOCKSTEP
+    results = None if None in lengths else prod(length or 1 for length in lengths)
+    if rows is not None and rows_cost < points_cost and is_strided(made, parallel):
+        by_itself = (results or 0) >= isa.units * RESIDENT and _is_short_sum(made, inside)
+        return (by_points(made, parallel, isa, shape) if by_itself else None) or rows
+    points = by_lines(made, parallel, isa, shape) or by_points(made, parallel, isa, shape)
+    few = results is not None and results < isa.units * LOCKSTEP
     return _cheapest((points, rows), isa) if points and rows and few else points
+
+
+def _is_short_sum(schedule: Schedule, inside: Node) -> bool:
+    """Whether each element is one short sum: a group that shares it takes longer to begin than an item to run it."""
+    if not isinstance(inside, Band) or not isinstance(inside.body, Leaf):
+        return False
+    return (extent(schedule.nest, inside) or GUESS) <= SHORT_SUM
 
 
 def _columns_first(schedule: Schedule, band: Band) -> tuple[Schedule, tuple[str, ...]] | None:
