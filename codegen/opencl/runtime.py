@@ -194,7 +194,8 @@ class Executable:
             if queue is None:
                 queue = array.queue
         lane = self._lane(queue)
-        check_context(arrays, lane.queue, lane.context)
+        others = arrays if queue is None else [array for array in arrays if array.queue is not queue]
+        check_context(others, lane.queue, lane.context)
         foreign = lane.open(wait) if wait else wait
         if foreign and not lane.fence:
             foreign = _pending(foreign, arrays)
