@@ -118,7 +118,7 @@ def gpu_contraction_steps(
     sets the output to 0, which the microkernel absorbs. `kernel` overrides the choice made here.
     """
     dtype = nest.array(statement.target.array).dtype
-    kernels = (kernel,) if kernel else group_tiles(isa, dtype) if dtype in GROUP_TUNED else ()
+    kernels = (kernel,) if kernel else _tiles(isa, dtype)
     if not kernels:
         return None
     r, product = roles(nest, statement), recognise(nest, statement)
@@ -316,15 +316,12 @@ def group_structure(nest: Nest, isa: DeviceISA, default: Schedule) -> tuple[Stru
 
     It comes with the default schedule's values, if that has a microkernel for this contraction.
     """
-    found = _heaviest(nest)
+    found = _heaviest(nest, isa)
     if found is None:
         return None
     statement, r, dtype = found
     used = _used(default, statement)
-    usual = used or next(iter(group_tiles(isa, dtype)), None)
-    if usual is None:
-        return None
-    values = _values(usual)
+    values = _values(used or _tiles(isa, dtype)[0])
     made = _Shapes(nest, statement, dtype, isa, r)
     structure = Structure(GROUP, _knobs(values), made.allows, made.schedule, made.predict)
     if used is not None:
@@ -333,13 +330,18 @@ def group_structure(nest: Nest, isa: DeviceISA, default: Schedule) -> tuple[Stru
     return (structure, None) if served else None
 
 
-def _heaviest(nest: Nest) -> tuple[str, Roles, DType] | None:
-    """The contraction with rows and columns that has the most multiply-adds."""
+def _tiles(isa: DeviceISA, dtype: DType) -> tuple[GroupKernel, ...]:
+    """The microkernels worth choosing from; none of types that a work-group's do not compute."""
+    return group_tiles(isa, dtype) if dtype in GROUP_TUNED else ()
+
+
+def _heaviest(nest: Nest, isa: DeviceISA) -> tuple[str, Roles, DType] | None:
+    """The contraction with rows, columns and a microkernel that has the most multiply-adds."""
     written, found = schedule(nest), []
     for statement in nest.statements:
         r = roles(nest, statement) if isolated(written, statement) else None
         dtype = nest.array(statement.target.array).dtype
-        if r is not None and r.rows and r.columns and r.reduce and dtype in GROUP_TUNED:
+        if r is not None and r.rows and r.columns and r.reduce and _tiles(isa, dtype):
             found.append((statement.name, r, dtype))
     return max(
         found, key=lambda entry: _extent(entry[1].batch, entry[1].rows, entry[1].columns, entry[1].reduce), default=None
