@@ -112,9 +112,10 @@ def _placed(loop: For, program: Program) -> list[tuple[Element, list[Element]]] 
 
 def _operations(body: Node, program: Program) -> int:
     """The operations of one iteration, of which functions and choices count as many."""
-    assigns = [program.statements[use.statement].body for use in uses(body)]
-    nodes = [node for assign in assigns if isinstance(assign, Assign) for node in walk(assign.expr)]
-    few = sum(isinstance(node, Binary | Unary) for node in nodes)
+    bodies = (program.statements[use.statement].body for use in uses(body))
+    assigns = [one for one in bodies if isinstance(one, Assign)]
+    nodes = [node for one in assigns for node in walk(one.expr)]
+    few = sum(isinstance(node, Binary | Unary) for node in nodes) + sum(one.op != "=" for one in assigns)
     return few + MANY * sum(not isinstance(node, Binary | Unary | Load | Const) for node in nodes)
 
 
