@@ -384,7 +384,7 @@ class Writer:
 
     def _beside(self, loop: For, scope: LoopScope) -> list[cgen.Generable] | None:
         """The loop in vectors, if some that it reads are made of others."""
-        found = neighbours(loop, self.program) if self.tiles and not self.bounds else None
+        found = neighbours(loop, self.program) if self.tiles else None
         if found is None:
             return None
         printer = StatementPrinter(self._buffers, self._sizes)
