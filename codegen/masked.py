@@ -32,6 +32,7 @@ from codegen.program import Assign, Program
 from codegen.ranges import Ranges
 from codegen.scalar import Element, StatementPrinter, literal
 from codegen.simd import Use, declared, is_apart, printer_of
+from codegen.spread import has_masked_stores
 from codegen.style import Line
 from microkernels.dtypes import i32
 
@@ -83,11 +84,12 @@ def jammed(loop: For, program: Program, known: Ranges) -> JammedLoop | None:
         return None
     lanes = min(program.isa.most_lanes, program.isa.vector_bytes // min(sizes))
     trips = loop.span
-    partial = trips is not None and trips % lanes and trips < WHOLE * lanes
+    whole = lanes * (WHOLE if has_masked_stores(program.isa) else 0)
+    partial = trips is not None and trips % lanes and trips < whole
     if not partial and not any(one.lows or one.highs for one in instances):
         return None
     every = tuple(dict.fromkeys(element for element, _ in found))
-    if not all(_is_dense(element, loop.variable) for element in every):
+    if not all(is_dense(element, loop.variable) for element in every):
         return None
     own = declared(loop.body)
     alone = [element for element in written if loop.variable not in element.names]
@@ -181,7 +183,7 @@ def _is_set_first(element: Element, instances: tuple[Masked, ...], program: Prog
     return False
 
 
-def _is_dense(element: Element, variable: str) -> bool:
+def is_dense(element: Element, variable: str) -> bool:
     """Whether consecutive values of a variable access neighbours, or all the same element."""
     outer, along = element.indices[:-1], element.indices[-1:]
     inside = all(variable not in index.names or index.coefficient(variable) == 1 for index in along)
@@ -197,7 +199,7 @@ def _is_inside(element: Element, program: Program, known: Ranges) -> bool:
     )
 
 
-Write = Callable[[Node, Mapping[Element, str], frozenset[str]], list[cgen.Generable]]
+Holding = Callable[[Node, Mapping[Element, str], frozenset[str]], list[cgen.Generable]]
 """Prints a node with names for some elements, given the names in use."""
 
 
@@ -208,7 +210,7 @@ class JammedLines:
     jam: JammedLoop
     program: Program
     printer: StatementPrinter
-    write: Write
+    write: Holding
     taken: frozenset[str]
 
     def lines(self) -> list[cgen.Generable]:
