@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from codegen.macros import WRAPS
 from codegen.promotion import limits
-from microkernels.dtypes import DTYPES, DType, f16, f32, i32
+from microkernels.dtypes import DTYPES, DType, f16, f32, i32, i64
 
 OPERATIONS = {"+": "add", "-": "sub", "*": "mul"}
 """The functions that replace operators."""
@@ -30,7 +30,18 @@ def functions() -> dict[str, str]:
             result |= {} if dtype.is_stored or dtype == f16 else _of_divisors(dtype)
         else:
             result |= _of_integers(dtype)
-    return {**result, **stored_floats()}
+    return {**result, **dict(map(_of_sums, (i32, i64))), **stored_floats()}
+
+
+def unsigned(dtype: DType) -> str:
+    """The unsigned integers of a type's size in C."""
+    return f"uint{8 * dtype.size}_t"
+
+
+def _of_sums(dtype: DType) -> tuple[str, str]:
+    """The function that adds to an unsigned sum: in such ones, compilers find those of products and of distances."""
+    name, c = f"sum_{dtype.name}", unsigned(dtype)
+    return name, f"{WRAPS} static inline {c} {name}({c} a, {c} b) {{ return a + b; }}"
 
 
 def _of_divisors(dtype: DType) -> dict[str, str]:
@@ -92,6 +103,8 @@ def _of_integers(dtype: DType) -> dict[str, str]:
     made[f"neg_{name}"] = f"{WRAPS} static inline {c} neg_{name}({c} a) {{ return ({c})(0u - ({plain})a); }}"
     positive = "a" if dtype.is_unsigned else f"a < 0 ? neg_{name}(a) : a"
     made[f"abs_{name}"] = f"static inline {c} abs_{name}({c} a) {{ return {positive}; }}"
+    if dtype.size >= i32.size:  # of a number that isn't the least, whose opposite is no number of the type
+        made[f"size_{name}"] = f"static inline {c} size_{name}({c} a) {{ return a < 0 ? -a : a; }}"
     whole = f"{_inside(dtype)} ? ({c if dtype.size >= i32.size else i32.c_name})x : {least(dtype)}"
     narrow = f"({c})({whole})" if dtype.size < i32.size else whole
     made[f"to_{name}"] = f"static inline {c} to_{name}(double x) {{ return {narrow}; }}"

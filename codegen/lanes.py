@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import cgen
 
 from codegen import style
+from codegen.arithmetic import unsigned
 from codegen.expr import loads
 from codegen.integer import Compare, Int, Linear, Test, minimum
 from codegen.loop_ir import For
@@ -51,14 +52,16 @@ class Shape:
         return self.lanes * self.vectors
 
 
-def shape(program: Program, found: Sequence[LaneReduction], trips: int | None) -> Shape:
+def shape(program: Program, found: Sequence[LaneReduction], trips: int | None, narrow: int | None = None) -> Shape:
     """The shape of a loop with these reductions and `trips` iterations (None: unknown).
 
-    All reductions have the same number of lanes, so those in the widest type fill a register.
+    All reductions have the same number of lanes, so those in the widest type fill a register; or several, if the loop
+    reads elements of `narrow` bytes: compilers have as many iterations in a vector as it has of the smallest elements.
     """
     isa = program.isa
-    lanes = min(isa.most_lanes, *(isa.lanes(reduction.dtype) for reduction in found))
-    vectors = max(1, min(VECTORS, isa.registers // (PART_OF_REGISTERS * len(found))))
+    own = min(isa.most_lanes, *(isa.lanes(reduction.dtype) for reduction in found))
+    lanes = own if narrow is None else max(own, isa.vector_bytes // narrow)
+    vectors = max(1, min(VECTORS, isa.registers // (PART_OF_REGISTERS * len(found))) * own // lanes)
     masked = _has_masks(program) and not any(_reads_itself(reduction, program) for reduction in found)
     if trips is not None:
         lanes = min(lanes, 1 << max(0, trips.bit_length() - 1))
@@ -144,6 +147,24 @@ class Partial:
     def filled(self, shape: Shape, vectors: str, count: int) -> Line:
         """Some vectors start with the neutral element."""
         return Line(f"fill_{self.type(shape)}({vectors}, {count}, {neutral(self.reduction.op, self.reduction.dtype)});")
+
+    @property
+    def is_sum(self) -> bool:
+        """Whether its scalar may be a sum of unsigned integers, which wraps around as that of signed ones."""
+        dtype = self.reduction.dtype
+        return self.reduction.op == "+" and not dtype.is_float and dtype.size >= i32.size
+
+    @property
+    def begun(self) -> Line:
+        """Its scalar starts with the neutral element."""
+        dtype = self.reduction.dtype
+        kind = unsigned(dtype) if self.is_sum else dtype.c_name
+        return Line(f"{kind} {self.one} = {neutral(self.reduction.op, dtype)};")
+
+    @property
+    def ended(self) -> Line:
+        """The reduction's element takes in its scalar."""
+        return self.stored(f"({self.reduction.dtype.c_name}){self.one}" if self.is_sum else self.one)
 
     def total(self, shape: Shape, vectors: str) -> str:
         """The lanes of the first of some vectors, combined."""

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from codegen.arithmetic import OPERATIONS, least, update
+from codegen.arithmetic import OPERATIONS, least, unsigned, update
 from codegen.expr import (
     Binary,
     Cast,
@@ -43,8 +43,9 @@ from codegen.expr import (
 from codegen.integer import Int, Linear, Lookup, in_c, map_lookups, primary, product
 from codegen.names import c_name
 from codegen.program import Assign, Buffer
-from codegen.promotion import Type, Weak, bound, fits, integer, join, limits, type_of
-from codegen.ranges import rejoined
+from codegen.promotion import Quotient, Type, Weak, bound, fits, integer, join, limits, quotient, type_of
+from codegen.ranges import Interval, rejoined
+from codegen.value_ranges import ValueRanges
 from microkernels.dtypes import DType, f16, f32, f64, i32, i64
 
 CHOICE, SUM, PRODUCT, SIGN, PRIMARY = 0, 1, 2, 3, 4
@@ -84,6 +85,8 @@ class StatementPrinter:
     """The functions that take near numbers: see `codegen.near`."""
     over: Mapping[Element, tuple[str, str]] = field(default_factory=dict)
     """The variables that hold divisors and their reciprocals: see `codegen.division`."""
+    ranges: Mapping[str, Interval] = field(default_factory=dict)
+    """The intervals of locals: see `codegen.value_ranges`."""
 
     def assign(self, statement: Assign) -> str:
         """`A[i] += …;`"""
@@ -103,6 +106,12 @@ class StatementPrinter:
             case ("min" | "max") as op, expr:
                 return update(op, dtype, target, self.value(expr, dtype))
         return f"{target} = {self.value(statement.expr, dtype)};"
+
+    def summed(self, target: str, statement: Assign) -> str:
+        """`target = sum_i32(target, …);`, into an unsigned variable of the size of the statement's target."""
+        dtype = self.buffers[statement.target.array].dtype
+        value = _tight(_converted(self.print(statement.expr, dtype), dtype), PRIMARY)
+        return f"{target} = sum_{dtype.name}({target}, ({unsigned(dtype)}){value});"
 
     def _step(self, target: str, op: str, expr: Expr, dtype: DType) -> str:
         """`target op= expr;`, as an assignment if the result must be converted to the target's type."""
@@ -208,7 +217,11 @@ class StatementPrinter:
 
     def type_of(self, expr: Expr) -> Type:
         """The type that NumPy would give."""
-        return type_of(expr, lambda array: self.buffers[array].dtype)
+        return type_of(expr, self.dtype_of)
+
+    def dtype_of(self, array: str) -> DType:
+        """The type of an array's elements."""
+        return self.buffers[array].dtype
 
     def print(self, expr: Expr, context: DType) -> Typed:
         """The text of `expr` in a context of type `context`."""
@@ -255,10 +268,12 @@ class StatementPrinter:
                 return self._binary(op, left, right, dtype)
             case FunctionCall(function, args):
                 texts = ", ".join(self.value(arg, dtype) for arg in args)
-                return Typed(f"{self._function(function, dtype)}({texts})", PRIMARY, dtype)
+                plain = function == "abs" and not self._wraps(expr, dtype)
+                name = f"size_{dtype.name}" if plain else self._function(function, dtype)
+                return Typed(f"{name}({texts})", PRIMARY, dtype)
             case Cast(wanted, operand):
-                whole = self._whole_quotient(operand) if wanted == i32 else None
-                return whole or _exactly(self.print(operand, wanted), wanted)
+                whole = quotient(operand, self.dtype_of) if wanted == i32 else None
+                return self._cut(whole) if whole else _exactly(self.print(operand, wanted), wanted)
             case Ternary(test, then, other):
                 sides = self._alike(then, other, dtype)
                 if dtype.is_float:
@@ -267,23 +282,10 @@ class StatementPrinter:
                 texts = " : ".join(_tight(side, SUM) for side in sides)
                 return _converted(Typed(f"{self.test(test)} ? {texts}", CHOICE, _promoted(dtype)), dtype)
 
-    def _whole_quotient(self, expr: Expr) -> Typed | None:
-        """A quotient of doubles that is cut to an integer, as one of integers, which is the same up to 32 bits."""
-        match expr:
-            case FunctionCall("floor", (Binary("*", value, Const(float(factor))),)) if 0 < factor <= 1:
-                mantissa, exponent = math.frexp(factor)
-                op, by, most = ">>", 1 - exponent, 8 * i32.size - 1
-                exact = mantissa == 0.5
-            case Binary("/", value, Const(divisor)) if divisor >= 1 and divisor == divisor // 1:
-                op, by, most, exact = "/", int(divisor), limits(i32)[1], True
-            case _:
-                return None
-        inner = value.operand if isinstance(value, Cast) and value.dtype == f64 else value
-        own = self.type_of(inner)
-        if not exact or by > most or not isinstance(own, DType) or own.is_float or own.size > i32.size:
-            return None
-        text = _tight(_converted(self.print(inner, own), own), PRIMARY)
-        return Typed(f"({text} {op} {by})", PRIMARY, i32)
+    def _cut(self, whole: Quotient) -> Typed:
+        """A quotient of doubles that is cut to an integer, as one of integers."""
+        text = _tight(_converted(self.print(whole.value, whole.dtype), whole.dtype), PRIMARY)
+        return Typed(f"({text} {whole.op} {whole.by})", PRIMARY, i32)
 
     def _function(self, function: str, dtype: DType) -> str:
         """The C function that a call stands for here."""
@@ -323,10 +325,13 @@ class StatementPrinter:
             return _exactly(first, dtype), _exactly(second, dtype)
         return first, second
 
-    def _wraps(self, expr: Expr, dtype: DType) -> bool:
-        """Whether the result may overflow an integer type."""
-        weak = isinstance(self.type_of(expr), Weak)
-        return not dtype.is_float and not (weak and fits(bound(expr), dtype))
+    def _wraps(self, expr: Unary | Binary | FunctionCall, dtype: DType) -> bool:
+        """Whether the result may overflow an integer type, or is of one that C has no operations for."""
+        if dtype.is_float:
+            return False
+        if isinstance(self.type_of(expr), Weak):
+            return not fits(bound(expr), dtype)
+        return dtype.size < i32.size or not ValueRanges(self.dtype_of, self.ranges).stays(expr, dtype)
 
     def _binary(self, op: str, left: Expr, right: Expr, dtype: DType) -> Typed:
         level = PRODUCT if op in "*/" else SUM

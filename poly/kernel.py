@@ -20,7 +20,7 @@ from microkernels.isa import ISA
 from poly.checks import checked_size
 from poly.compiled import Basis, Compiled, compiled, followed, prepacked
 from poly.errors import ScheduleError
-from poly.ir.lookups import IndexRead, check_indices, index_reads
+from poly.ir.lookups import IndexRead, are_inside, check_indices, index_reads
 from poly.ir.nest import Nest
 from poly.ir.sizes import fitted
 from poly.ir.strided import with_strides
@@ -264,8 +264,18 @@ class Kernel(Scheduled):
         return self._checked_call if self._index_reads else self._caller
 
     def _checked_call(self, *arguments: Any, **keywords: Any) -> None:
-        self._check_indices(arguments, {name: value for name, value in keywords.items() if name != "threads"})
+        if not self._index_ranges or not are_inside(self._index_ranges, arguments):
+            self._check_indices(arguments, {name: value for name, value in keywords.items() if name != "threads"})
         self._caller(*arguments, **keywords)
+
+    @cached_property
+    def _index_ranges(self) -> tuple[tuple[int, str, int, int], ...]:
+        """What `are_inside` takes, for known sizes; nothing if some are open."""
+        if self.nest.sizes:
+            return ()
+        places = {buffer.name: place for place, buffer in enumerate(self.signature.buffers)}
+        reads = ((read.index.array, read.range(dict(self.nest.fixed))) for read in self._index_reads)
+        return tuple((places[name], self.nest.array(name).dtype.numpy_name, *ends) for name, ends in reads)
 
     @cached_property
     def _library(self) -> Any:
