@@ -45,6 +45,8 @@ class Shape:
     lanes: int
     vectors: int
     masked: bool
+    wide: bool = False
+    """Whether a vector is longer than a register. Copies of such vectors take long, so their lanes stay in memory."""
 
     @property
     def block(self) -> int:
@@ -66,7 +68,7 @@ def shape(program: Program, found: Sequence[LaneReduction], trips: int | None, n
     if trips is not None:
         lanes = min(lanes, 1 << max(0, trips.bit_length() - 1))
         vectors = max(1, min(vectors, trips // lanes))
-    return Shape(lanes, vectors, masked)
+    return Shape(lanes, vectors, masked, lanes > own)
 
 
 def full_vectors(program: Program, lanes: int, trips: int | None) -> Shape:
@@ -271,7 +273,7 @@ class LaneLoop:
 
     def _first_lane(self, test: Test) -> list[cgen.Generable]:
         """One iteration at a time in the first vector's first lane, while the test holds."""
-        one = self._body({p: f"{p.lanes}.lane[0]" for p in self.partials}, self._value)
+        one = self._body({p: self._at(p, "0") for p in self.partials}, self._value)
         loop = style.WhileStatement(Line(str(test), test.names), style.Braces([*one, self._advance(1)]))
         return [style.Braces([*self._unpacked("0"), loop, *self._packed("0")])]
 
@@ -306,7 +308,7 @@ class LaneLoop:
     def _vector(self, number: str, condition: str = "") -> list[cgen.Generable]:
         """One vector's share of the work; with a condition, only in the lanes that fulfil it."""
         value = self._value + Linear.name("lane") * self.counter.step
-        every = {p: p.one if condition else f"{p.lanes}.lane[lane]" for p in self.partials}
+        every = {p: p.one if condition else self._at(p, "lane") for p in self.partials}
         kept = {k: k.one if condition else f"{k.lanes}.lane[lane]" for k in self._kept}
 
         def lanes(lines: list[cgen.Generable]) -> list[cgen.Generable]:
@@ -319,18 +321,26 @@ class LaneLoop:
 
     def _unpacked(self, number: str) -> list[Line]:
         """The lanes of one of the vectors, in variables."""
+        if self.shape.wide:
+            kinds = ((p, p.reduction.dtype.c_name) for p in self.partials)
+            return [Line(f"{kind} *const {p.lanes} = ({kind} *)&{p.vectors}[{number}];") for p, kind in kinds]
         types = ((p, p.type(self.shape)) for p in self.partials)
         return [Line(f"{name}_lanes {p.lanes} = {{{p.vectors}[{number}]}};") for p, name in types]
 
+    def _at(self, partial: Partial, lane: str) -> str:
+        """A lane of the present vector."""
+        return f"{partial.lanes}[{lane}]" if self.shape.wide else f"{partial.lanes}.lane[{lane}]"
+
     def _packed(self, number: str) -> list[Line]:
         """Lanes back in one of the vectors."""
-        return [Line(f"{p.vectors}[{number}] = {p.lanes}.all;") for p in self.partials]
+        return [] if self.shape.wide else [Line(f"{p.vectors}[{number}] = {p.lanes}.all;") for p in self.partials]
 
     def _lane(self, condition: str, lines: list[cgen.Generable]) -> list[cgen.Generable]:
         """Every lane is loaded and stored, so that only the work between depends on the condition."""
-        own = {p: p.reduction.dtype for p in self.partials} | {k: k.dtype for k in self._kept}
-        before = [f"{dtype.c_name} {one.one} = {one.lanes}.lane[lane];" for one, dtype in own.items()]
-        after = [f"{one.lanes}.lane[lane] = {one.one};" for one in own]
+        own = [(p.one, self._at(p, "lane"), p.reduction.dtype) for p in self.partials]
+        own += [(k.one, f"{k.lanes}.lane[lane]", k.dtype) for k in self._kept]
+        before = [f"{dtype.c_name} {one} = {lane};" for one, lane, dtype in own]
+        after = [f"{lane} = {one};" for one, lane, _ in own]
         return [*map(Line, before), style.IfStatement(Line(condition), style.Braces(lines)), *map(Line, after)]
 
     @property

@@ -68,7 +68,8 @@ from codegen.simd import (
     narrowest,
     reductions,
 )
-from codegen.spread import in_vectors, spread_names
+from codegen.specialised import parted
+from codegen.spread import has_masked_stores, in_vectors, spread_names
 from codegen.straight import mixes_iterations
 from codegen.style import Line, around, block, branch, names_in
 from codegen.value_ranges import ranged
@@ -276,7 +277,7 @@ class Writer:
 
     def _begun(self, found: Lasting, scope: LoopScope) -> tuple[LoopScope, list[cgen.Generable], list[cgen.Generable]]:
         """The scope in which reductions go on, and what is printed before and behind it."""
-        lanes = self._shape(found.loop, found.found)
+        lanes = self._shape(found.loop, found.found, self._calls(found.loop, scope))
         own = partials(found.found, scope.taken)
         first = [Line(f"{one.type(lanes)} {one.every};") for one in own]
         first += [one.filled(lanes, f"&{one.every}", 1) for one in own]
@@ -432,6 +433,10 @@ class Writer:
         """The loop in vector lanes; its reductions accumulate in variables, which update the elements after it."""
         if not found:
             jam = jammed(loop, self.program, scope.ranges) if self.tiles else None
+            slow = jam is None or not has_masked_stores(self.program.isa)
+            parts = parted(loop, scope.ranges) if self.tiles and slow else None
+            if parts is not None:
+                return self.write(parts, scope)
             return self._plain_vectors(loop, scope) if jam is None else self._jammed(loop, jam, scope)
         read = invariants(loop.body, self.program, loop.variable)
         held = hoisted(read, StatementPrinter(self._buffers, self._sizes), scope.taken)
@@ -439,15 +444,17 @@ class Writer:
         if self.tiles and left_to_compilers(found, loop.body, self.program):
             return self._reduced(loop, found, held, scope)
         going_on = scope.lasting.get(loop.variable)
-        lanes, into = going_on or (self._shape(loop, found), ())
         calls = self._calls(loop, scope)
+        lanes, into = going_on or (self._shape(loop, found, calls), ())
         calls = calls if calls and lanes.masked and calls.width == lanes.lanes else None
         whole = block([*held.lines, *self._lanes(loop, lanes, found, calls, scope, into)])
         entered = scope.unknown([loop.entered])
         return [branch(conjunction(entered), [whole]) if entered else whole]
 
-    def _shape(self, loop: For, found: tuple[LaneReduction, ...]) -> Shape:
-        narrow = narrowest(loop.body, self.program, loop.variable) if self.tiles else None
+    def _shape(self, loop: For, found: tuple[LaneReduction, ...], calls: VectorCalls | None) -> Shape:
+        dtypes = [one.dtype for one in found]
+        apart = calls or gathered(loop.body, self.program, loop.variable, dtypes, frozenset())
+        narrow = narrowest(loop.body, self.program, loop.variable) if self.tiles and not apart else None
         return shape(self.program, found, Counter.of(loop).trips, narrow)
 
     def _reduced(
