@@ -37,6 +37,7 @@ from codegen.expr import (
     Truth,
     Unary,
     accessed,
+    loads,
     number,
     walk,
 )
@@ -276,11 +277,17 @@ class StatementPrinter:
                 return self._cut(whole) if whole else _exactly(self.print(operand, wanted), wanted)
             case Ternary(test, then, other):
                 sides = self._alike(then, other, dtype)
-                if dtype.is_float:
+                if dtype.is_float or not self._is_extreme(test, then, other):
+                    own = _promoted(dtype)
                     texts = ", ".join((self._condition(test), *(side.text for side in sides)))
-                    return Typed(f"{function_name('choose', dtype)}({texts})", PRIMARY, dtype)
+                    return _converted(Typed(f"{function_name('choose', own)}({texts})", PRIMARY, own), dtype)
                 texts = " : ".join(_tight(side, SUM) for side in sides)
                 return _converted(Typed(f"{self.test(test)} ? {texts}", CHOICE, _promoted(dtype)), dtype)
+
+    def _is_extreme(self, test: Truth, then: Expr, other: Expr) -> bool:
+        """Whether a choice may be a minimum or a maximum, which compilers see in C's operator alone."""
+        compared = isinstance(test, Predicate) and not {test.left, test.right}.isdisjoint((then, other))
+        return compared and {*loads(then), *loads(other)} <= set(loads(test))
 
     def _cut(self, whole: Quotient) -> Typed:
         """A quotient of doubles that is cut to an integer, as one of integers."""
@@ -480,7 +487,7 @@ def _cast(typed: Typed, dtype: DType) -> Typed:
         value = typed.text if exact else f"odd_f32({_converted(typed, f64).text})"
         return Typed(f"{dtype.name}_of_f32({value})", PRIMARY, dtype)
     if typed.dtype.is_float and not dtype.is_float:
-        return Typed(f"to_{dtype.name}({typed.text})", PRIMARY, dtype)
+        return Typed(f"to_{dtype.name}{'_of_f32' * (typed.dtype == f32)}({typed.text})", PRIMARY, dtype)
     if typed.level == CHOICE and not dtype.is_float and dtype.size < i32.size:
         return Typed(f"narrow_{dtype.name}({typed.text})", PRIMARY, dtype)
     return Typed(f"({dtype.c_name}){_tight(typed, PRIMARY)}", SIGN, dtype)

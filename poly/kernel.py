@@ -16,7 +16,7 @@ from codegen.errors import ArgumentError
 from codegen.names import function_name
 from codegen.signature import Signature
 from microkernels.errors import plain
-from microkernels.isa import ISA
+from microkernels.isa import ISA, moving_bytes
 from poly.checks import checked_size
 from poly.compiled import Basis, Compiled, compiled, followed, prepacked
 from poly.errors import ScheduleError
@@ -277,6 +277,12 @@ class Kernel(Scheduled):
         reads = ((read.index.array, read.range(dict(self.nest.fixed))) for read in self._index_reads)
         return tuple((places[name], self.nest.array(name).dtype.numpy_name, *ends) for name, ends in reads)
 
+    @property
+    def _flags(self) -> tuple[str, ...]:
+        """The compiler's flags. Loops over colours and the like bring every third or fourth byte together."""
+        bytes_there = any(array.dtype.size == 1 for array in self.nest.arrays)
+        return (*self.compiled.flags, *moving_bytes(self.isa)) if bytes_there else self.compiled.flags
+
     @cached_property
     def _library(self) -> Any:
         from codegen.build import load
@@ -284,7 +290,7 @@ class Kernel(Scheduled):
 
         limit = RECORD_SECONDS if self.record is not None else None
         with using(self.toolchain):
-            return load(self.compiled.library, declarations(self.signature), self.compiled.flags, limit)
+            return load(self.compiled.library, declarations(self.signature), self._flags, limit)
 
     @cached_property
     def _pool(self) -> Pool:
