@@ -19,7 +19,7 @@ from codegen.ahead import may_read_first, read_ahead
 from codegen.aligned import cut
 from codegen.bounds import checks
 from codegen.declarations import touched
-from codegen.division import Reciprocals, divisors
+from codegen.division import Divisor, Reciprocals, divides_mostly, divisors, multiplies
 from codegen.expr import Load, loads
 from codegen.gathers import gathered
 from codegen.instruction_text import line
@@ -112,7 +112,7 @@ class LoopScope:
     """The facts that follow from the conditions around."""
     near: frozenset[str] | None = None
     """The functions that take near numbers here; None before a loop around is parted for them: see `codegen.near`."""
-    over: Mapping[Element, tuple[str, str]] | None = None
+    over: Mapping[str, tuple[str, str]] | None = None
     """In a loop for which this is chosen: the variables of divisors and their reciprocals (see `codegen.division`)."""
     shares: int = 1
     """On an OpenCL device: the number of work-items that share the loops around."""
@@ -370,9 +370,11 @@ class Writer:
 
     def _plain_vectors(self, loop: For, scope: LoopScope) -> list[cgen.Generable]:
         """The loop for the compiler to vectorise, behind loads of elements that stay as they are in it."""
-        by = divisors(loop, self.program) if self.tiles and scope.over is None else ()
-        if by:
-            return self._divided(loop, by, scope)
+        if self.tiles and scope.over is None and multiplies(self.program):
+            by = divisors(loop, self.program, scope.held)
+            if by:
+                return self._divided(loop, by, scope)
+            scope = replace(scope, over={} if divides_mostly(loop.body, self.program) else None)
         read = kept_by_order(loop.body, self.program, loop.variable)
         held = hoisted(read, StatementPrinter(self._buffers, self._sizes), scope.taken)
         inner = replace(scope, held={**scope.held, **held.names}, taken=scope.taken.union(held.names.values()))
@@ -419,10 +421,9 @@ class Writer:
         inner = replace(scope, held={**scope.held, **read.names}, taken=scope.taken.union(read.names.values()))
         return self._marked(loop, scope, [*read.lines, *self.write(loop.body, inner)])
 
-    def _divided(self, loop: For, by: tuple[Element, ...], scope: LoopScope) -> list[cgen.Generable]:
+    def _divided(self, loop: For, by: tuple[Divisor, ...], scope: LoopScope) -> list[cgen.Generable]:
         """The loop with products in place of quotients, if the divisors allow that."""
-        printer = StatementPrinter(self._buffers, self._sizes, scope.held)
-        made = Reciprocals.of(by, printer, scope.taken)
+        made = Reciprocals.of(by, scope.taken)
         taken = scope.taken | made.variables
         forms = (self._plain_vectors(loop, replace(scope, over=over, taken=taken)) for over in (made.names, {}))
         entered = scope.unknown([loop.entered])
@@ -618,7 +619,7 @@ class Writer:
         calls, body = scope.calls, statement.body
         buffers = self._buffers if calls is None else self._buffers | calls.buffers
         printer = StatementPrinter(
-            buffers, self._values(run), scope.held, scope.near or frozenset(), scope.over or {}, self._ranges
+            buffers, self._values(run), scope.held, scope.near or frozenset(), scope.over, self._ranges
         )
         asserted = checks(body, self.program, printer) if self.bounds else []
         if calls is not None:

@@ -51,6 +51,8 @@ from microkernels.dtypes import DType, f16, f32, f64, i32, i64
 
 CHOICE, SUM, PRODUCT, SIGN, PRIMARY = 0, 1, 2, 3, 4
 """The precedence of a text."""
+LARGEST_DIVISOR = 1 << 60
+"""The largest divisor whose reciprocal `quotient` takes, and the least is 1: see `codegen.division`."""
 LOGIC = {"and": " && ", "or": " || "}
 
 
@@ -84,8 +86,9 @@ class StatementPrinter:
     held: Mapping[Element, str] = field(default_factory=dict)
     near: frozenset[str] = frozenset()
     """The functions that take near numbers: see `codegen.near`."""
-    over: Mapping[Element, tuple[str, str]] = field(default_factory=dict)
-    """The variables that hold divisors and their reciprocals: see `codegen.division`."""
+    over: Mapping[str, tuple[str, str]] | None = None
+    """The variables that hold divisors and their reciprocals, by the divisors' texts, where vectors multiply by these:
+    see `codegen.division`."""
     ranges: Mapping[str, Interval] = field(default_factory=dict)
     """The intervals of locals: see `codegen.value_ranges`."""
 
@@ -342,8 +345,8 @@ class StatementPrinter:
 
     def _binary(self, op: str, left: Expr, right: Expr, dtype: DType) -> Typed:
         level = PRODUCT if op in "*/" else SUM
-        known = self.over.get(self.at(right)) if op == "/" and isinstance(right, Load) else None
-        if known and self.type_of(right) == dtype:
+        known = self._reciprocal(right, dtype) if op == "/" and dtype in (f32, f64) else None
+        if known:
             return Typed(f"quotient_{dtype.name}({', '.join((self.value(left, dtype), *known))})", PRIMARY, dtype)
         first, second = self.print(left, dtype), self.print(right, dtype)
         joined = _joined(first.dtype, second.dtype)
@@ -351,6 +354,18 @@ class StatementPrinter:
             first, joined = _cast(first, dtype), dtype
         texts = _tight(_converted(first, joined), level), _tight(_converted(second, joined), level + 1)
         return Typed(f"{texts[0]} {op} {texts[1]}", level, joined)
+
+    def _reciprocal(self, divisor: Expr, dtype: DType) -> tuple[str, str] | None:
+        """The texts of a divisor and its reciprocal, where vectors multiply by it; powers of two compilers know."""
+        if self.over is None:
+            return None
+        if not isinstance(divisor, Const):
+            return self.over.get(self.value(divisor, dtype)) if self.type_of(divisor) == dtype else None
+        value = float(literal(divisor.value, dtype).text.rstrip("f"))
+        if not 1 <= abs(value) <= LARGEST_DIVISOR or math.frexp(abs(value))[0] == 0.5:
+            return None
+        over = float(np.float32(1) / np.float32(value)) if dtype == f32 else 1 / value
+        return literal(value, dtype).text, literal(over, dtype).text
 
 
 def literal(value: float | int, dtype: DType) -> Typed:
