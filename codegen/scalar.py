@@ -274,7 +274,7 @@ class StatementPrinter:
                 return self._binary(op, left, right, dtype)
             case FunctionCall(function, args):
                 texts = ", ".join(self.value(arg, dtype) for arg in args)
-                plain = function == "abs" and not self._wraps(expr, dtype)
+                plain = function == "abs" and not dtype.is_float and not self._wraps(expr, dtype)
                 name = f"size_{dtype.name}" if plain else self._function(function, dtype)
                 return Typed(f"{name}({texts})", PRIMARY, dtype)
             case Cast(wanted, operand):
