@@ -246,6 +246,7 @@ SOURCES = {
             for (int i = 0; i + 1 < n; i += 2) { b[half] += b[i + 1]; half++; }
         }""",
     "divided": """
+        #include <stdlib.h>
         void divided(int n, int m, double a[n][m], double b[n], int k[n]) {
             for (int i = 0; i < n; i++)
                 for (int j = 0; j < m; j++) {
