@@ -35,6 +35,7 @@ from poly.frontends.c.preprocessed import Unit
 from poly.frontends.c.procedures import Procedures
 from poly.frontends.c.regions import ScopRegion
 from poly.frontends.c.statements import Statements, annotation
+from poly.frontends.c.tree import parameters
 from poly.frontends.polynomials import Polynomial, expression, greatest, indices, polynomial, split, total
 from poly.frontends.python import nest_of
 from poly.ir.nest import Nest
@@ -204,9 +205,7 @@ class Reader:
         yield from (node.name for node in _declarations([self.region.function.body]) if node.name)
 
     def _parameters(self) -> dict[str, c_ast.Decl]:
-        declared = self.region.function.decl.type.args
-        found = [p for p in (declared.params if declared else []) if isinstance(p, c_ast.Decl)]
-        return {node.name: node for node in found if node.name}
+        return {node.name: node for node in parameters(self.region.function)}
 
     def _globals(self) -> dict[str, c_ast.Decl]:
         """The variables of the file that are visible in the region, and used."""
@@ -411,7 +410,8 @@ class Reader:
         extent = _extent(clear) or (_usual(clear) if self.outlines else None)
         if extent is None or None in ends:
             why = f"the extent of `{name}` does not follow from its accesses"
-            raise refusal(node, self.source, why, f"Declare it with its extents: `{found.in_c} {name}[n][m]`.")
+            shape = "[n][m]" if any(len(key) > 1 for offset in known for key in offset) else "[n]"
+            raise refusal(node, self.source, why, f"Declare it with its extents: `{found.in_c} {name}{shape}`.")
         rest = [self._declared_extent(extent) for extent in found.extents[1:] if extent is not None]
         return [extent, *(ast.Name(size, ast.Load()) for size in strides), *rest]
 

@@ -24,6 +24,7 @@ from poly.frontends.c.declarations import (
     Unknown,
 )
 from poly.frontends.c.place import marked, refusal, shown
+from poly.frontends.c.tree import below
 from poly.frontends.c.typed import (
     ARITHMETIC,
     FLOATS,
@@ -136,8 +137,12 @@ class Values:
         )
 
     def _flag(self, node: c_ast.Node) -> Value:
-        """A condition as 1 or 0."""
-        return Value(ast.IfExp(self.test(node), numeral(1), numeral(0)), "int", weak=True)
+        """A condition as 1 or 0; glibc's isinf is -1 for the negative infinity."""
+        made: ast.expr = ast.IfExp(self.test(node), numeral(1), numeral(0))
+        if isinstance(node, c_ast.FuncCall) and node.name.name.endswith("_sign"):
+            below_0 = c_ast.BinaryOp("<", node.args.exprs[0], c_ast.Constant("int", "0"), node.coord)
+            made = ast.IfExp(ast.BoolOp(ast.And(), [self.test(node), self.test(below_0)]), numeral(-1), made)
+        return Value(made, "int", weak=True)
 
     def _constant(self, node: c_ast.Constant) -> Value:
         text = node.value
@@ -195,7 +200,7 @@ class Values:
 
     def _subscript(self, node: c_ast.Node) -> ast.expr:
         """A subscript, in which an element of an array of integers may be looked up."""
-        if any(isinstance(part, c_ast.ArrayRef) or self._is_element(part) for part in _parts(node)):
+        if any(isinstance(part, c_ast.ArrayRef) or self._is_element(part) for part in below(node)):
             found = self.value(node)
             if found.kind in INDICES:
                 return found.node
@@ -240,9 +245,9 @@ class Values:
             self.indexes_data = True
             why = f"`{shown(node)}` is data: a subscript, bound or extent can't depend on it"
             remedy = "Write what a statement advances in terms of the counters: `2*i` for a `j` that grows by 2."
-            if any(isinstance(part, c_ast.UnaryOp) and part.op == "*" for part in _parts(node)):
+            if any(isinstance(part, c_ast.UnaryOp) and part.op == "*" for part in below(node)):
                 remedy = "Copy it to a local integer before these loops: `int n = *p;`."
-            elif any(isinstance(part, c_ast.ArrayRef) for part in _parts(node)):
+            elif any(isinstance(part, c_ast.ArrayRef) for part in below(node)):
                 remedy = "Gather the elements into an array of their own before these loops."
             raise self.refuse(node, why, remedy)
         return found
@@ -451,14 +456,8 @@ def _class(node: c_ast.FuncCall) -> str | None:
     return name if name in CLASSES and node.args and len(node.args.exprs) == 1 else None
 
 
-def _parts(node: c_ast.Node) -> Iterator[c_ast.Node]:
-    yield node
-    for child in node:
-        yield from _parts(child)
-
-
 def _constants(node: c_ast.Node) -> Iterator[c_ast.Node]:
-    return (part for part in _parts(node) if isinstance(part, c_ast.Constant))
+    return (part for part in below(node) if isinstance(part, c_ast.Constant))
 
 
 def _pointed(node: c_ast.Node) -> tuple[c_ast.Node, c_ast.Node]:
