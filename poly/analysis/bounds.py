@@ -107,10 +107,11 @@ def _without_readers(nest: Nest, statements: Sequence[Statement], flow: ValueFlo
         if nest.array(writer.target.array).kind != "local":
             continue
         for reader, load in _readers(nest, writer.target.array):
-            more = _reading(reader, load, writer, gone[writer.name], flow, times[reader.name])
-            before = gone.get(reader.name)
-            if more.is_empty() or (before is not None and more.is_subset(before)):
+            lost, before = gone[writer.name], gone.get(reader.name)
+            found = _reading(reader, load, lost, flow)
+            if found.is_empty() or (before is not None and found.is_subset(before)):
                 continue
+            more = (found, _of_elements(reader, load, writer, lost), _at_once(reader, lost))[min(times[reader.name], 2)]
             times[reader.name] += 1
             gone[reader.name] = more if before is None else before.union(more)
             rest = reader.domain.intersect_params(nest.context).subtract(gone[reader.name]).coalesce()
@@ -125,22 +126,25 @@ def _readers(nest: Nest, array: str) -> Iterator[tuple[Statement, Load]]:
         yield from ((statement, load) for load in dict.fromkeys(statement.reads) if load.array == array)
 
 
-def _reading(
-    reader: Statement, load: Load, writer: Statement, gone: isl.Set, flow: ValueFlow | None, times: int
-) -> isl.Set:
-    """The iterations that read what those of the writer that are gone would have written; more from time to time."""
-    at_once = reader.domain.intersect_params(gone.params())
-    if flow is None or times > 1:
-        return at_once
+def _reading(reader: Statement, load: Load, gone: isl.Set, flow: ValueFlow | None) -> isl.Set:
+    """The iterations that read what those of a writer that are gone would have written."""
+    if flow is None:
+        return _at_once(reader, gone)
     sources = flow.read(reader.name, load)
     assert sources is not None, "nothing passes through copies here"
     found = sources.written.intersect_range(isl.UnionSet.from_set(gone)).domain()
-    if found.is_empty():
-        return isl.Set.empty(reader.domain.get_space())
-    if not times:
-        return isl.Set.from_union_set(found)
+    return isl.Set.empty(reader.domain.get_space()) if found.is_empty() else isl.Set.from_union_set(found)
+
+
+def _of_elements(reader: Statement, load: Load, writer: Statement, gone: isl.Set) -> isl.Set:
+    """The iterations that read an element, at any time, which those that are gone would have written."""
     elements = writer.relation(writer.target).intersect_domain(gone).range()
-    return at_once.intersect(reader.relation(load).intersect_range(elements).domain())
+    return _at_once(reader, gone).intersect(reader.relation(load).intersect_range(elements).domain())
+
+
+def _at_once(reader: Statement, gone: isl.Set) -> isl.Set:
+    """All iterations with sizes at which some are gone."""
+    return reader.domain.intersect_params(gone.params())
 
 
 def _without(context: isl.Set, part: isl.BasicSet, sizes: tuple[str, ...]) -> isl.Set:
