@@ -338,6 +338,39 @@ SOURCES = {
                 else z[i] = at;
             }
         }""",
+    "pixels": """
+        #include <stdint.h>
+        #include <stdlib.h>
+        void pixels(int n, const uint8_t a[20 * n], const uint8_t b[20 * n], const int16_t x[20 * n],
+                    const float f[20 * n], double d[n], double t[2], int s[4], uint8_t o[20 * n], int L[n][n],
+                    double y[20 * n], const int k[20 * n]) {
+            for (int i = 0; i < 20 * n; i++) s[0] += a[i];
+            for (int i = 0; i < 20 * n; i++) { s[1] += x[i] * x[i] * 9999; s[2] -= abs(a[i] - b[i]); }
+            for (int i = 0; i < 20 * n; i++) if (x[i] > s[3]) s[3] = x[i];
+            for (int i = 0; i < 20 * n; i++) t[0] += (double)f[i] * f[i];
+            for (int i = 0; i < 20 * n; i++) t[1] += y[i] * d[k[i] + 4];
+            for (int i = 1; i < 20 * n - 1; i++) {
+                int g = 2 * a[i] - a[i - 1] - a[i + 1], h = b[i + 1] - b[i - 1];
+                int size = abs(g) + abs(h);
+                o[i] = size > 255 ? 255 : size;
+            }
+            for (int i = 1; i < n; i++)
+                for (int j = 1; j < n; j++)
+                    if (a[i] == b[j]) L[i][j] = L[i - 1][j - 1] + 1;
+                    else L[i][j] = L[i - 1][j] > L[i][j - 1] ? L[i - 1][j] : L[i][j - 1];
+            for (int i = 0; i < 10 * n; i++) {
+                double v = y[i];
+                y[i] = y[20 * n - 1 - i];
+                y[20 * n - 1 - i] = v;
+            }
+            for (int i = 0; i < 20 * n; i++) {
+                float best = 1e30f;
+                for (int j = 0; j < 3; j++) {
+                    float apart = f[i] - j;
+                    if (apart * apart < best) { best = apart * apart; o[i] = (uint8_t)(9 * best); }
+                }
+            }
+        }""",
     "flat": """
         #include <math.h>
         #include <stddef.h>
