@@ -245,9 +245,12 @@ def kept_by_order(body: Node, program: Program, variable: str) -> tuple[Element,
     Were one of them written in the loop, another iteration would have to run before or after that one, and the loop
     would have no lanes. Compilers do not know, and would load it each time.
     """
-    only, *others = list(uses(body))
+    found = list(uses(body))
+    if len(found) != 1:
+        return ()
+    [only] = found
     assign = program.statements[only.statement].body
-    if others or not isinstance(assign, Assign) or only.nested or only.conditional or only.statement in declared(body):
+    if not isinstance(assign, Assign) or only.nested or only.conditional or only.statement in declared(body):
         return ()
     printer = printer_of(only, program)
     target, read = printer.at(assign.target), map(printer.at, loads(assign.expr))

@@ -246,6 +246,7 @@ SOURCES = {
             for (int i = 0; i + 1 < n; i += 2) { b[half] += b[i + 1]; half++; }
         }""",
     "divided": """
+        #include <stdlib.h>
         void divided(int n, int m, double a[n][m], double b[n], int k[n]) {
             for (int i = 0; i < n; i++)
                 for (int j = 0; j < m; j++) {
@@ -253,15 +254,20 @@ SOURCES = {
                     if ((j - 3) % 2 == -1 || (i - 2) % n > 1) b[(2 * i + n - 1) % n] -= a[i][0] * ((i - j) % 3);
                     k[i / 2] += (i - 5) % 4 - j / m;
                 }
+            double t[(n + 1) / 2];
             for (int i = 0; i < (n + 1) / 2; i++) if (a[(i + n / 2) % n][0] > 0) k[(i + 1) / 3] = (3 - i) / 2;
+            for (int i = 0; i < (n + 1) / 2; i++) t[i] = b[2 * i] + abs(b[i] * 9.7);
+            for (int i = 0; i < (n + 1) / 2; i++) b[i] = t[(n + 1) / 2 - 1 - i];
         }""",
     "small": """
+        #include <math.h>
         #include <stdint.h>
         #include <stddef.h>
         void small(int n, short x[n], uint8_t y[n], signed char z[n], double in[n], int lambda[n]) {
             for (size_t is = 0; is < n; is++) {
                 unsigned char or = x[is] * 77;
                 in[is] += x[is] * y[is] - -y[is] + (z[is] < y[is]) + or;
+                if (isnan(in[is]) || isinf(in[is] * HUGE_VAL - 1)) in[is] = isfinite(in[is]) + fmin(in[is], INFINITY);
                 lambda[is] = (x[is] + 30000) * 2 + abs(z[is]) + (short)(y[is] * 999);
                 x[is] = 2000 * x[is] * y[is];
                 y[is] = y[is] + 77 * z[is];
