@@ -263,12 +263,6 @@ def test_register_tiles_of_any_height(rows: int) -> None:
     assert f"gemm_{HOST.name}_{rows}x" in repr(space.schedule(point))
 
 
-def test_open_sizes_are_predicted_where_they_are_measured() -> None:
-    small, large = derived(jacobi_2d, sizes={"N": 100, "T": 4}), derived(jacobi_2d, sizes={"N": 4000, "T": 4})
-    assert small.choice == large.choice
-    assert small.predict(small.origin).seconds < large.predict(large.origin).seconds / 100
-
-
 def test_work_without_end_leaves_structures_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("poly.autoschedule.derive.AFFORDABLE", 1)
     space = derived(transpose.with_sizes({"M": 2000, "N": 2000}))
