@@ -57,7 +57,8 @@ from codegen.scan_loop import ScanLoop, ScanNames
 from codegen.selection import Selection, selection
 from codegen.selection_loop import CHUNK, Ahead, Instead, Lane, SelectionLoop, SelectionNames
 from codegen.simd import LaneReduction, Lasting, confuses_gcc, invariants, kept_by_order, lasting, reductions
-from codegen.spread import in_vectors, spread_names
+from codegen.specialised import parted
+from codegen.spread import has_masked_stores, in_vectors, spread_names
 from codegen.straight import mixes_iterations
 from codegen.style import Line, around, block, branch, names_in
 from codegen.vector_calls import VectorCalls, fetched, vector_calls
@@ -414,6 +415,10 @@ class Writer:
         """The loop in vector lanes; its reductions accumulate in variables, which update the elements after it."""
         if not found:
             jam = jammed(loop, self.program, scope.ranges) if self.tiles else None
+            slow = jam is None or not has_masked_stores(self.program.isa)
+            parts = parted(loop, scope.ranges) if self.tiles and slow else None
+            if parts is not None:
+                return self.write(parts, scope)
             return self._plain_vectors(loop, scope) if jam is None else self._jammed(loop, jam, scope)
         read = invariants(loop.body, self.program, loop.variable)
         held = hoisted(read, StatementPrinter(self._buffers, self._sizes), scope.taken)

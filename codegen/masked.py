@@ -32,6 +32,7 @@ from codegen.program import Assign, Program
 from codegen.ranges import Ranges
 from codegen.scalar import Element, StatementPrinter, literal
 from codegen.simd import Use, declared, is_apart, printer_of
+from codegen.spread import has_masked_stores
 from codegen.style import Line
 from microkernels.dtypes import i32
 
@@ -83,7 +84,8 @@ def jammed(loop: For, program: Program, known: Ranges) -> JammedLoop | None:
         return None
     lanes = min(program.isa.most_lanes, program.isa.vector_bytes // min(sizes))
     trips = loop.span
-    partial = trips is not None and trips % lanes and trips < WHOLE * lanes
+    whole = lanes * (WHOLE if has_masked_stores(program.isa) else 0)
+    partial = trips is not None and trips % lanes and trips < whole
     if not partial and not any(one.lows or one.highs for one in instances):
         return None
     every = tuple(dict.fromkeys(element for element, _ in found))

@@ -7,12 +7,13 @@ for q_tile < 4:                                     for q_tile < 4:
         S(q, s, c)                                      for c: S(7*q_tile, 0, c); S(7*q_tile, 1, c); …
 
 Padding then costs nothing inside: only the tiles at the border have other instances. A bound that depends on the
-lane becomes a condition in the lane (Griebl, Feautrier, Lengauer, "Index set splitting", IJPP 28(6), 2000).
+lane becomes a condition in the lane, or the iterations with conditions run before and behind the vectors (Griebl,
+Feautrier, Lengauer, "Index set splitting", IJPP 28(6), 2000).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import pairwise, product
 
@@ -43,6 +44,29 @@ def specialised(node: Node, known: Ranges) -> Node:
     for (_, last), body in zip(reversed(zones[:-1]), reversed(bodies[:-1]), strict=True):
         made = If(Compare(Linear.name(variable), "<=", Linear.of(last)), body, made)
     return replace(node, body=made)
+
+
+def parted(loop: For, known: Ranges) -> Node | None:
+    """A vector loop whose body is written out in parts without conditions on the lane: the longest stays in lanes.
+
+    None if the others have more than a few iterations, or another condition decides what runs there.
+    """
+    inner = known.inside(loop)
+    tests = [part for node in nodes(loop.body) if isinstance(node, If) for part in parts_of(node.test)]
+    zones = _parts(loop, inner, ((test, frozenset()) for test in tests if isinstance(test, Compare)))
+    longest = max(zones, key=lambda zone: zone[1] - zone[0], default=(0, 0))
+    rest = sum(last - first + 1 for first, last in zones if (first, last) != longest)
+    if loop.step != 1 or loop.start.number is None or loop.span is None or not 0 < rest <= MIXED:
+        return None
+    found: list[Node] = []
+    for first, last in zones:
+        body = _written_out(*_version(loop.body, loop.variable, (first, last), inner))
+        if body is None or any(isinstance(node, If) for node in nodes(body)):
+            return None
+        mark = loop.mark if (first, last) == longest else replace(loop.mark, vectorize=False)
+        part = For.counted(loop.variable, Linear.of(last + 1), body, Linear.of(first))
+        found.append(body if first == last else replace(part, mark=mark))
+    return Block(tuple(found))
 
 
 def _version(body: Node, variable: str, zone: tuple[int, int], known: Ranges) -> tuple[Node, Ranges]:
@@ -132,11 +156,16 @@ def _operands(value: Int, name: str) -> tuple[Int, ...]:
 
 def _zones(loop: For, known: Ranges) -> list[tuple[int, int]]:
     """The parts of a loop's iterations, by first and last value, in each of which the same instances run."""
+    return _parts(loop, known, _tests(loop.body, known, frozenset()))
+
+
+def _parts(loop: For, known: Ranges, tests: Iterable[tuple[Compare, frozenset[str]]]) -> list[tuple[int, int]]:
+    """The same where each of some comparisons, given with the lanes' variables, always holds or never; none if many."""
     low, high = known.of[loop.variable]
     if low <= -UNKNOWN or high >= UNKNOWN:
         return []
-    tests = dict.fromkeys(_tests(loop.body, known, frozenset()))
-    cuts = {cut for test, lanes in tests for cut in _cuts(test, loop.variable, known, lanes)}
+    found = dict.fromkeys(tests)
+    cuts = {cut for test, lanes in found for cut in _cuts(test, loop.variable, known, lanes)}
     zones = [
         (first, after - 1) for first, after in pairwise([low, *sorted(c for c in cuts if low < c <= high), high + 1])
     ]

@@ -42,8 +42,6 @@ SHORT = 16
 """The most iterations of inner loops that are written out in a lane: all iterations together."""
 FEW = 4
 """Loops with fewer iterations have no lanes: filling and combining these takes longer than the work."""
-WORTH_LANES = 8
-"""The least iterations of a loop that gets lanes although there are loops inside."""
 ROW = 256
 """Loops with fewer iterations are made one with those around them that go on where they end."""
 NEAR = 4
@@ -171,7 +169,7 @@ def _around_short(schedule: Schedule) -> Schedule:
     """
     for band in bands(schedule.tree):
         short = short_loops(schedule.nest, band.body)
-        if not short or band.vectorize or (extent(schedule.nest, band) or WORTH_LANES) < WORTH_LANES:
+        if not short or band.vectorize or is_short(schedule.nest, band):
             continue
         made = attempt(schedule, [Unroll(short), Vectorize(band.name)])
         if made is not None and _is_near(schedule, band):
