@@ -63,9 +63,9 @@ class ContractionView:
             return tuple(renamed[axis] for axis in axes)
 
         alike = Contraction("", NAMELESS, NAMELESS, NAMELESS, Const(1), (), (), (), (), c.dtype, c.elements, c.product)
-        own = Roles(alike, *map(plain, (r.rows, r.columns, r.reduce, r.batch, r.overlaps)))
-        groups = map(plain, (self.rows, self.extra_rows, self.columns, self.extra_columns))
-        return ContractionView(own, *groups, self.isa, self.dtype, self.together, self.dot)
+        own = Roles(alike, plain(r.rows), plain(r.columns), plain(r.reduce), plain(r.batch), plain(r.overlaps))
+        rows, columns = (plain(self.rows), plain(self.extra_rows)), (plain(self.columns), plain(self.extra_columns))
+        return ContractionView(own, *rows, *columns, self.isa, self.dtype, self.together, self.dot)
 
     @property
     def axes(self) -> tuple[Axis, ...]:
