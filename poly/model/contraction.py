@@ -6,11 +6,11 @@ structure and tiles    ->    the loops over tiles in the order of the rule for c
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil, prod
 
 from codegen.expr import Const, Load
-from codegen.integer import Affine, Int
+from codegen.integer import Affine
 from microkernels.dot import DotProduct
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
@@ -56,7 +56,7 @@ class ContractionView:
     @property
     def anonymous(self) -> ContractionView:
         """The same without the names of the nest, so that contractions which are alike to the model are equal."""
-        renamed = {axis: replace(axis, iterator=f"axis{at}", **_numbers(axis)) for at, axis in enumerate(self.axes)}
+        renamed = {axis: _renamed(axis, f"axis{at}") for at, axis in enumerate(self.axes)}
         c, r = self.roles.contraction, self.roles
 
         def plain(axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
@@ -112,10 +112,10 @@ class ContractionView:
         return turned(self.extra_columns, ()) if packed and self.together else None
 
 
-def _numbers(axis: Axis) -> dict[str, Int]:
-    """The strides along an axis; those that depend on open sizes are all the same to the model."""
-    strides: dict[str, Int] = {"output": axis.output, "left": axis.left, "right": axis.right}
-    return {side: UNKNOWN if stride.number is None else stride for side, stride in strides.items()}
+def _renamed(axis: Axis, name: str) -> Axis:
+    """The axis with another name; strides that depend on open sizes are all the same to the model."""
+    output, left, right = (UNKNOWN if one.number is None else one for one in (axis.output, axis.left, axis.right))
+    return Axis(name, axis.extent, output, left, right)
 
 
 def _stride(axis: Axis, side: Side) -> int:
