@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from codegen.program import Program
     from poly.records import Record
 
-KNOWN = 32
-"""The schedules by the model that are kept."""
-
 Basis: TypeAlias = "Schedule | Record | None"
 """What a kernel's schedule is based on: a given schedule, a tuning record, or None for the model's choice."""
 
@@ -182,9 +179,7 @@ def followed(nest: Nest, isa: ISA, threads: int, basis: Basis) -> Schedule:
         return Schedule.from_json(nest, basis.schedule)
     from poly.autoschedule.default import default_schedule  # not needed for a kernel from the cache
 
-    target = here(isa, threads)
-    made = default_schedule(nest, target)
-    _latest(nest, nest.structure, target)[:] = [made]
+    made = default_schedule(nest, here(isa, threads))
     where = calibrated(isa)
     if where is not None and has_kernel(made.tree):
         calibrate_soon(where.isa)
@@ -193,14 +188,11 @@ def followed(nest: Nest, isa: ISA, threads: int, basis: Basis) -> Schedule:
 
 def known_schedule(nest: Nest, isa: ISA, threads: int, basis: Basis) -> Schedule:
     """The same for a kernel that was compiled: if that was here and not long ago, the model is not asked again."""
-    made = _latest(nest, nest.structure, here(isa, threads)) if basis is None else []
-    return made[0] if made else followed(nest, isa, threads, basis)
+    if basis is not None:
+        return followed(nest, isa, threads, basis)
+    from poly.autoschedule.default import known_default
 
-
-@lru_cache(KNOWN)
-def _latest(nest: Nest, structure: str, target: Target) -> list[Schedule]:
-    """Where the model's schedule of a nest is kept. No compilation takes it: what is left of its budget would vary."""
-    return []
+    return known_default(nest, here(isa, threads))
 
 
 def translate(schedule: Schedule, isa: ISA) -> Compiled:

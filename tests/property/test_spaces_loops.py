@@ -221,7 +221,7 @@ def test_the_default_derives_no_other_form(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_it_is_the_same_each_time() -> None:
     nest = jacobi_2d.with_sizes({"N": 300, "T": 20})
-    one, other = derived(nest, 2, TINY), derived(nest, 2, TINY)
+    one, other = derived.__wrapped__(nest, 2, TINY), derived.__wrapped__(nest, 2, TINY)
     assert [(s.traits, s.knobs) for s in one.structures] == [(s.traits, s.knobs) for s in other.structures]
     assert one.choice == other.choice
     assert list(one) == list(other)
