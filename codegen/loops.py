@@ -42,9 +42,10 @@ from codegen.loop_ir import (
     written_out,
 )
 from codegen.macros import EACH_VECTOR, IN_ORDER
-from codegen.masked import JammedLines, JammedLoop, jammed
+from codegen.masked import Holding, JammedLines, JammedLoop, jammed
 from codegen.names import c_name, fresh, function_name
 from codegen.near import NearFunctions, calls_library, chunked, near_functions
+from codegen.neighbours import NeighbourLines, neighbours
 from codegen.parallel import Iteration, shared_out
 from codegen.parameters import Parameter, data_parameters, needed, prototype, scratch_parameters
 from codegen.program import Assign, Buffer, Instructions, Program, Threading
@@ -359,7 +360,7 @@ class Writer:
         held = hoisted(read, StatementPrinter(self._buffers, self._sizes), scope.taken)
         inner = replace(scope, held={**scope.held, **held.names}, taken=scope.taken.union(held.names.values()))
         lines = self._spread(loop, inner) or self._calling(loop, inner)
-        lines = lines or self._marked(loop, scope, self.write(loop.body, inner))
+        lines = lines or self._beside(loop, inner) or self._marked(loop, scope, self.write(loop.body, inner))
         if not read:
             return lines
         whole = block([*held.lines, *lines])
@@ -381,6 +382,27 @@ class Writer:
         line, before, after = parted
         vectors = in_vectors(after, loop.end, found, own, body, plain)
         return [block([line, around(before, [Line(IN_ORDER), *plain]), *vectors])]
+
+    def _beside(self, loop: For, scope: LoopScope) -> list[cgen.Generable] | None:
+        """The loop in vectors, if some that it reads are made of others."""
+        found = neighbours(loop, self.program) if self.tiles else None
+        if found is None:
+            return None
+        printer = StatementPrinter(self._buffers, self._sizes)
+        parted = cut(loop, self.program, printer, scope.taken)
+        if parted is None:
+            return [block(NeighbourLines(loop, found, printer, self._holding(scope), scope.taken).lines())]
+        first, before, after = parted
+        lines = NeighbourLines(after, found, printer, self._holding(scope), scope.taken | first.names).lines()
+        return [block([first, around(before, [Line(IN_ORDER), *self.write(loop.body, scope)]), *lines])]
+
+    def _holding(self, scope: LoopScope) -> Holding:
+        """Prints nodes with names for some more elements."""
+
+        def write(node: Node, held: Mapping[Element, str], taken: frozenset[str]) -> list[cgen.Generable]:
+            return self.write(node, replace(scope, held={**scope.held, **held}, taken=scope.taken | taken))
+
+        return write
 
     def _marked(self, loop: For, scope: LoopScope, body: list[cgen.Generable]) -> list[cgen.Generable]:
         """A loop with this body that the compiler shall vectorise, from where whole vectors begin."""
@@ -467,12 +489,8 @@ class Writer:
 
     def _jammed(self, loop: For, jam: JammedLoop, scope: LoopScope) -> list[cgen.Generable]:
         """The loop with the elements that its jammed iterations write in registers."""
-
-        def body(node: Node, held: Mapping[Element, str], taken: frozenset[str]) -> list[cgen.Generable]:
-            return self.write(node, replace(scope, held={**scope.held, **held}, taken=scope.taken | taken))
-
         printer = StatementPrinter(self._buffers, self._sizes)
-        lines = JammedLines(jam, self.program, printer, body, scope.taken).lines()
+        lines = JammedLines(jam, self.program, printer, self._holding(scope), scope.taken).lines()
         entered = scope.unknown([loop.entered])
         return [branch(conjunction(entered), lines) if entered else block(lines)]
 
