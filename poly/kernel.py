@@ -18,7 +18,7 @@ from codegen.signature import Signature
 from microkernels.errors import plain
 from microkernels.isa import ISA, moving_bytes
 from poly.checks import checked_size
-from poly.compiled import Basis, Compiled, compiled, followed, prepacked
+from poly.compiled import Basis, Compiled, compiled, known_schedule, prepacked
 from poly.errors import ScheduleError
 from poly.ir.lookups import IndexRead, are_inside, check_indices, index_reads
 from poly.ir.nest import Nest
@@ -197,7 +197,7 @@ class Kernel(Scheduled):
             raise ArgumentError(f"{self.packed.array} is packed before, and a kernel has one such operand")
         nest, values = told(self.nest, array, value)
         pack = partial(packed_before, array=array)
-        schedule = pack(followed(nest, self.isa, self.threads, self.basis))
+        schedule = pack(known_schedule(nest, self.isa, self.threads, self.basis))
         if self.basis is None:
             schedule = with_ready(nest, array, schedule, pack, here(self.isa, self.threads))
         made = prepacked(nest, self.isa, self.threads, schedule, array)

@@ -12,7 +12,7 @@ memory; a space also has copies of tiles and slabs (copies.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
@@ -188,7 +188,7 @@ def _in_waves(schedule: Schedule, band: Band, shape: GroupShape) -> Schedule | N
     return None
 
 
-def gpu_loop_structures(nest: Nest, isa: DeviceISA, sizes: Mapping[str, int]) -> Iterator[tuple[Structure, Values]]:
+def gpu_loop_structures(nest: Nest, isa: DeviceISA) -> Iterator[tuple[Structure, Values]]:
     """The structures, each with its usual values, the one without copies first."""
     pad, slab, buffers = Knob("pad", PADS), Knob("slab", SLABS), Knob("buffers", BUFFERS)
     few = tuple(_shape_knobs(nest, isa, FEW_ITEMS, FEW_ACROSS))
@@ -202,10 +202,10 @@ def gpu_loop_structures(nest: Nest, isa: DeviceISA, sizes: Mapping[str, int]) ->
     def slabbed(values: Values) -> Schedule | None:
         return slabs(mapped(values), values["slab"] or 1, values["pad"] or 0, values["buffers"] or 1)
 
-    plain = _Mapping(tuple(_shape_knobs(nest, isa, ITEMS, ACROSS)), mapped, isa, sizes)
+    plain = _Mapping(tuple(_shape_knobs(nest, isa, ITEMS, ACROSS)), mapped, isa)
     yield plain.structure(PLAIN, _ordered), plain.usual
     for copies, more, make in (("tiles", (pad,), tiled), ("slabs", (slab, pad, buffers), slabbed)):
-        mapping = _Mapping((*few, *more), make, isa, sizes)
+        mapping = _Mapping((*few, *more), make, isa)
         if mapping.holds(mapping.usual):
             yield mapping.structure((("copies", copies),), mapping.holds), mapping.usual
 
@@ -240,7 +240,6 @@ class _Mapping:
     knobs: tuple[Knob, ...]
     make: Callable[[Values], Schedule | None]
     isa: DeviceISA
-    sizes: Mapping[str, int]
 
     @property
     def usual(self) -> Values:
@@ -257,7 +256,7 @@ class _Mapping:
         return legal(self.make(values), values)
 
     def predict(self, values: Values) -> Cost:
-        return gpu_loop_cost(with_known_sizes(self.schedule(values), self.sizes), self.isa)
+        return gpu_loop_cost(with_known_sizes(self.schedule(values), {}), self.isa)
 
     def holds(self, values: Values) -> bool:
         """Whether the copies fit, even with padding and two buffers."""
