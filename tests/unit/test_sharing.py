@@ -8,7 +8,7 @@ import pytest
 import poly
 from poly import f32
 from poly.autoschedule.rules.form import Form
-from poly.autoschedule.rules.sharing import in_shares, parallel_loops, parallelized, parallelized_beside_kernels
+from poly.autoschedule.rules.sharing import in_shares, parallel_loops, parallelized
 
 N, C, H = poly.sizes("N C H")
 
@@ -56,7 +56,6 @@ def test_each_thread_takes_a_share_of_an_inner_loop_through_all_iterations_aroun
     order = Form.fixed((), poly.schedule(running.with_sizes({"N": 1, "C": 64, "H": 4096})))
     made = in_shares(order, 2)
     assert made is not None and parallel_loops(made.tried) == ("h_tile",)
-    assert parallel_loops(parallelized_beside_kernels(order.tried, 2)) == ("h_tile",)
 
 
 def test_a_batch_of_one_among_threads() -> None:

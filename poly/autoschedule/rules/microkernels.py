@@ -123,7 +123,7 @@ def _contracted(base: Schedule, target: Target, steps_of: StepsOf) -> Schedule:
 def with_other_loops(made: Schedule, target: Target) -> Schedule:
     """The schedule with the other loops contiguous, fused, in blocks of lines, shared by threads, and vectorised."""
     joined = blocked(fused(contiguous(made)))
-    shared = parallelized_beside_kernels(joined, target.threads) if target.threads > 1 else joined
+    shared = parallelized_beside_kernels(joined) if target.threads > 1 else joined
     return in_groups(in_lanes(Form.fixed((), shared)), target.isa).tried
 
 

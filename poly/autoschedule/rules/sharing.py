@@ -18,7 +18,7 @@ from poly.analysis.legality import is_parallel, race
 from poly.autoschedule.rules.attempt import applied, attempt
 from poly.autoschedule.rules.form import Form
 from poly.autoschedule.rules.parting import apart
-from poly.autoschedule.rules.shapes import INNER_GUESS, Chain, chain_of, chains, heaviest
+from poly.autoschedule.rules.shapes import INNER_GUESS, Chain, chains, heaviest
 from poly.ir.nest import Nest
 from poly.ir.paths import names_around, paths
 from poly.ir.strides import extent, moved_iterator
@@ -64,15 +64,10 @@ def in_shares(form: Form, threads: int) -> Form | None:
     """
     made = form.tried
     for chain in chains(made.tree):
-        made = _chain_in_shares(made, chain, threads) or made
+        outer = next((band for band in chain.bands if extent(made.nest, band) != 1), chain.bands[0])
+        if _is_sequential(made, outer):
+            made = next((found for band in chain.bands[1:] if (found := _in_shares(made, chain, band, threads))), made)
     return _with(form, made) if made is not form.tried else None
-
-
-def _chain_in_shares(made: Schedule, chain: Chain, threads: int) -> Schedule | None:
-    outer = next((band for band in chain.bands if extent(made.nest, band) != 1), chain.bands[0])
-    if not _is_sequential(made, outer):
-        return None
-    return next((found for band in chain.bands[1:] if (found := _in_shares(made, chain, band, threads))), None)
 
 
 def _is_sequential(made: Schedule, outer: Band) -> bool:
@@ -87,13 +82,14 @@ def summed_apart(form: Form, threads: int) -> Form | None:
     """
     made = form.tried
     for outer in only_loops(parts(made.tree)):
-        made = _summed_apart(made, outer, threads) or made
+        if _is_sequential(made, outer):
+            made = _summed_apart(made, outer, threads) or made
     return _with(form, made) if made is not form.tried else None
 
 
 def _summed_apart(made: Schedule, outer: Band, threads: int) -> Schedule | None:
     whole, found = extent(made.nest, outer), paths(made.tree)
-    if whole is None or whole < threads or not _is_sequential(made, outer):
+    if whole is None or whole < threads:
         return None
     work = _work(made.nest, outer, WORTH)
     if work < threads * (WORTH + 2 * threads * work // whole):  # beginning and ending all sums is work, too
@@ -146,18 +142,11 @@ def parallelized(schedule: Schedule, threads: int) -> Schedule:
     return _parallelized(schedule, schedule.tree, WORTH, threads)
 
 
-def parallelized_beside_kernels(schedule: Schedule, threads: int) -> Schedule:
-    """The same for the loops without a microkernel: the plan of one says what its threads share.
-
-    Of a loop that only runs in order, threads take shares of what is inside, or blocks with sums of their own.
-    """
+def parallelized_beside_kernels(schedule: Schedule) -> Schedule:
+    """The same for the loops without a microkernel: the plan of one says what its threads share."""
     for part in parts(schedule.tree):
         if not has_kernel(part):
-            before, schedule = schedule, _parallelized(schedule, part, WORTH, 2)
-            chain = chain_of(part) if schedule is before else None
-            if chain is not None:
-                apart = _chain_in_shares(schedule, chain, threads) or _summed_apart(schedule, chain.bands[0], threads)
-                schedule = apart or schedule
+            schedule = _parallelized(schedule, part, WORTH, 2)
     return schedule
 
 
