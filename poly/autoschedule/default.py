@@ -80,7 +80,7 @@ def default_schedule(nest: Nest, target: Target) -> Schedule:
     If finding one, or its loops, would take isl too long, it is the loops as written, with a CostWarning.
     """
     made = default_form(nest, target).tried
-    _latest(nest, nest.structure, target)[:] = [made]
+    _latest(nest, target)[:] = [(nest, made)]
     return made
 
 
@@ -89,13 +89,13 @@ def known_default(nest: Nest, target: Target) -> Schedule:
 
     A compilation makes its own, as what is left of its budget must not depend on calls before.
     """
-    made = _latest(nest, nest.structure, target)
-    return made[0] if made else default_schedule(nest, target)
+    made = next((made for own, made in _latest(nest, target) if own is nest), None)
+    return made or default_schedule(nest, target)
 
 
 @lru_cache(LATEST)
-def _latest(nest: Nest, structure: str, target: Target) -> list[Schedule]:
-    """Where the last default schedules are kept."""
+def _latest(nest: Nest, target: Target) -> list[tuple[Nest, Schedule]]:
+    """Where the last default schedules are kept, with the nests themselves: equal ones may come from other texts."""
     return []
 
 

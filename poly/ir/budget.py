@@ -199,6 +199,7 @@ def _used() -> int:
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if _reaches(1 << middle) else (low, middle)
+    isl.DEFAULT_CONTEXT.set_max_operations(1 << high)  # not one that is spent
     return 1 << high
 
 
