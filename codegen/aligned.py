@@ -26,7 +26,10 @@ from codegen.simd import printer_of, uses
 from codegen.style import Line
 
 MANY = 8
-"""The least number of vectors in a loop that writes and begins so: iterations before take as long as a few of them."""
+"""The least number of vectors in a loop that writes and begins so: iterations before take as long as a few of them.
+
+On average half as many come before as a vector has lanes, each of which takes about as long as a vector.
+"""
 
 FAR = 1536
 """The least bytes that a loop reads which only reads and begins so: for each line of fewer, half a cycle is no gain."""
@@ -63,7 +66,9 @@ def start(body: Node, program: Program, loop: str) -> Start | None:
     element, size = next(iter((written or read).items()), (None, 0))
     if element is None:
         return None
-    return Start(element, size, MANY * program.isa.vector_bytes // size if written else FAR // sum(read.values()))
+    lanes = program.isa.vector_bytes // size
+    few = max(MANY, lanes // 2) * lanes if written else FAR // sum(read.values())
+    return Start(element, size, few)
 
 
 def _moving(printer: StatementPrinter, accessed: Iterable[Load], loop: str) -> dict[Element, int]:

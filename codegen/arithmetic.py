@@ -4,17 +4,19 @@ Signed overflow is undefined in C. NumPy's integers wrap around, and so do these
 types. Compilers vectorise them as they do operators.
 
 C has an operator for a choice, but `x > A[j] ? x : A[j]` leaves gcc 12 to choose where to load from, and it moves the
-floats through general registers. A function's arguments are loaded before.
+floats through general registers, or branches. A function's arguments are loaded before.
 """
 
 from __future__ import annotations
 
 from codegen.macros import WRAPS
 from codegen.promotion import limits
-from microkernels.dtypes import DTYPES, DType, f16, f32, i32
+from microkernels.dtypes import DTYPES, DType, f16, f32, f64, i32, i64
 
 OPERATIONS = {"+": "add", "-": "sub", "*": "mul"}
 """The functions that replace operators."""
+EXACT = {f32: 24, f64: 53}
+"""The bits of the integers that a type of floats has all of."""
 
 
 def functions() -> dict[str, str]:
@@ -24,13 +26,24 @@ def functions() -> dict[str, str]:
         c, name = dtype.c_name, dtype.name
         result[f"min_{name}"] = f"static inline {c} min_{name}({c} a, {c} b) {{ return b < a ? b : a; }}"
         result[f"max_{name}"] = f"static inline {c} max_{name}({c} a, {c} b) {{ return b > a ? b : a; }}"
+        arguments = f"int test, {c} a, {c} b"
+        result[f"choose_{name}"] = f"static inline {c} choose_{name}({arguments}) {{ return test ? a : b; }}"
         if dtype.is_float:
-            arguments = f"int test, {c} a, {c} b"
-            result[f"choose_{name}"] = f"static inline {c} choose_{name}({arguments}) {{ return test ? a : b; }}"
             result |= {} if dtype.is_stored or dtype == f16 else _of_divisors(dtype)
         else:
             result |= _of_integers(dtype)
-    return {**result, **stored_floats()}
+    return {**result, **dict(map(_of_sums, (i32, i64))), **stored_floats()}
+
+
+def unsigned(dtype: DType) -> str:
+    """The unsigned integers of a type's size in C."""
+    return f"uint{8 * dtype.size}_t"
+
+
+def _of_sums(dtype: DType) -> tuple[str, str]:
+    """The function that adds to an unsigned sum: in such ones, compilers find those of products and of distances."""
+    name, c = f"sum_{dtype.name}", unsigned(dtype)
+    return name, f"{WRAPS} static inline {c} {name}({c} a, {c} b) {{ return a + b; }}"
 
 
 def _of_divisors(dtype: DType) -> dict[str, str]:
@@ -92,19 +105,24 @@ def _of_integers(dtype: DType) -> dict[str, str]:
     made[f"neg_{name}"] = f"{WRAPS} static inline {c} neg_{name}({c} a) {{ return ({c})(0u - ({plain})a); }}"
     positive = "a" if dtype.is_unsigned else f"a < 0 ? neg_{name}(a) : a"
     made[f"abs_{name}"] = f"static inline {c} abs_{name}({c} a) {{ return {positive}; }}"
-    whole = f"{_inside(dtype)} ? ({c if dtype.size >= i32.size else i32.c_name})x : {least(dtype)}"
-    narrow = f"({c})({whole})" if dtype.size < i32.size else whole
-    made[f"to_{name}"] = f"static inline {c} to_{name}(double x) {{ return {narrow}; }}"
+    if dtype.size >= i32.size:  # of a number that isn't the least, whose opposite is no number of the type
+        made[f"size_{name}"] = f"static inline {c} size_{name}({c} a) {{ return a < 0 ? -a : a; }}"
+    for suffix, real in (("", f64), ("_of_f32", f32)):
+        whole = f"{_inside(dtype, real)} ? ({c if dtype.size >= i32.size else i32.c_name})x : {least(dtype)}"
+        narrow = f"({c})({whole})" if dtype.size < i32.size else whole
+        made[f"to_{name}{suffix}"] = f"static inline {c} to_{name}{suffix}({real.c_name} x) {{ return {narrow}; }}"
     if dtype.size < i32.size:  # gcc would narrow both sides of a choice first, and no longer see a minimum or maximum
         made[f"narrow_{name}"] = f"static inline {c} narrow_{name}(int64_t x) {{ return ({c})x; }}"
     return made
 
 
-def _inside(dtype: DType) -> str:
-    """The condition that x, truncated, is in the type's range; f64 cannot represent i64's minimum minus 1."""
+def _inside(dtype: DType, real: DType) -> str:
+    """The condition that x of a type of floats, truncated, is in the range; f64 has no i64's minimum minus 1."""
     low, high = limits(dtype)
-    below = f"x > {low - 1}.0" if float(low - 1) < float(low) else f"x >= {low}.0"
-    return f"{below} && x < {high + 1}.0"
+    end = "f" * (real == f32)
+    exact = -low < 1 << EXACT[real]
+    below = f"x > {low - 1}.0{end}" if exact else f"x >= {low}.0{end}"
+    return f"{below} && x < {high + 1}.0{end}"
 
 
 def least(dtype: DType) -> str:

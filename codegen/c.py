@@ -121,7 +121,7 @@ def _outlined(program: Program, run: Run) -> list[str]:
 def includes(program: Program, threading: Threading, helpers: str = "") -> str:
     """The headers that a program's text needs."""
     openmp = ["#include <omp.h>"] * _has_openmp(program, threading)
-    intrinsics = [vector_functions.INCLUDE] * ("_mm512_" in helpers)
+    intrinsics = [vector_functions.INCLUDE] * ("_mm" in helpers)
     return "\n".join([*intrinsics, "#include <math.h>", "#include <stdint.h>", *openmp])
 
 

@@ -31,7 +31,7 @@ def power(k: Constants) -> str:
     """One operation adds 1 and scales, where products and sums are fused."""
     return f"""static inline {k.c} power_{k.name}({k.c} r, {k.c} scale) /* e^r times a power of 2, for small r */
 {{
-{_quotient(k)}
+{quotient(k, k.c)}
     return (q * r2 + r) * scale + scale;
 }}"""
 
@@ -69,7 +69,7 @@ def half_expm1(k: Constants) -> str:
 {{
 {reduced(k, "x", 2)}
 {_factors(k)}
-{_quotient(k)}
+{quotient(k, k.c)}
     const {k.c} lost = ((x - n * {k.number(k.ln2[0])}) - r) - n * {k.number(k.ln2[1])}, p = (q * r2 + lost) + r;
     const {k.c} over = of_bits_{k.name}(({2 * k.bias} - (sum - halved)) << {k.mantissa});
 {_bounded(k, -50, -0.5, k.highest + 1, f"(p * high + (high - over)) * ({k.number(0.5)} * low)")}
@@ -147,15 +147,17 @@ def _bounded(k: Constants, lowest: float, least: float, highest: float, result: 
     return x > {k.number(highest)} ? ({k.c})INFINITY : bounded;"""
 
 
-def _quotient(k: Constants) -> str:
-    """Lines that define q, from independent groups of coefficients, which shortens the chain of dependent sums."""
+def quotient(k: Constants, number: str) -> str:
+    """Lines that define q in the C type `number` from independent groups of coefficients: short chains of sums."""
     groups = {f"q{first}": k.exp[first : first + k.group] for first in range(0, len(k.exp), k.group)}
-    *lower, text = groups
+    known = {name: _group(k, group) for name, group in groups.items() if len(group) > 1}
+    *lower, highest = groups
+    text = highest if highest in known else _group(k, groups[highest])
     for name in reversed(lower):
         text = f"({text} * r{k.group} + {name})" if name != lower[0] else f"{text} * r{k.group} + {name}"
     squares = "r2 = r * r" + ", r4 = r2 * r2" * (k.group > 2)
-    lines = [squares, *(f"{name} = {_group(k, group)}" for name, group in groups.items()), f"q = {text}"]
-    return "\n".join(f"    const {k.c} {line};" for line in lines)
+    lines = [squares, *(f"{name} = {group}" for name, group in known.items()), f"q = {text}"]
+    return "\n".join(f"    const {number} {line};" for line in lines)
 
 
 def _group(k: Constants, coefficients: Sequence[float]) -> str:

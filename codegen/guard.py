@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from codegen.integer import extent, in_c, primary, product
+from codegen.integer import Linear, extent, in_c, primary, product
 from codegen.names import c_name, fresh, function_name
 from codegen.parameters import Parameter, buffer_parameter, call_parameters, prototype, size_parameters
 from codegen.program import Buffer
@@ -24,6 +25,7 @@ def guard(signature: Signature) -> str:
     the workspace has too little room, and 0 if every output is empty.
     """
     name = function_name(signature.name)
+    signature = _apart(signature, frozenset((name, f"{name}_workspace")))
     sizes = size_parameters(signature.sizes)
     parameters = (*sizes, *map(_parameter, signature.parameters), *call_parameters())
     room = Parameter("int64_t ", fresh("room", frozenset(p.name for p in parameters)))
@@ -43,6 +45,25 @@ def guard(signature: Signature) -> str:
     body = "\n".join(f"    {line}" for line in lines)
     given = (*parameters, *[room] * signature.scratch)
     return f"{OVERLAP}\n\n{prototype('int32_t', f'{name}_guarded', given)}\n{{\n{body}\n}}\n"
+
+
+def _apart(signature: Signature, functions: frozenset[str]) -> Signature:
+    """The signature with other names for arrays and sizes that are called as one of the functions."""
+    given = (*signature.sizes, *(b.name for b in signature.parameters))
+    taken = functions.union(map(c_name, given))
+    names = {name: fresh(f"{name}_given", taken) for name in given if c_name(name) in functions}
+    if not names:
+        return signature
+    known = {size: Linear.name(name) for size, name in names.items()}
+
+    def renamed(b: Buffer) -> Buffer:
+        shape = tuple(extent.substitute(known) for extent in b.shape)
+        strides = b.strides and tuple(names.get(stride, stride) for stride in b.strides)
+        return replace(b, name=names.get(b.name, b.name), shape=shape, strides=strides)
+
+    buffers, held = (tuple(map(renamed, some)) for some in (signature.buffers, signature.held))
+    sizes = tuple(names.get(size, size) for size in signature.sizes)
+    return replace(signature, sizes=sizes, buffers=buffers, held=held)
 
 
 def declarations(signature: Signature) -> str:

@@ -429,17 +429,18 @@ def straight(value: Int) -> Affine:
     """
     if value.is_affine:
         return cast("Affine", value)
-    terms = _slopes(value).items()
+    terms = slopes(value).items()
     return Linear.make({name: ceil(abs(c)) * (1 if c > 0 else -1) for name, c in terms}, value.constant)
 
 
-def _slopes(value: Int) -> dict[str, Fraction]:
+def slopes(value: Int) -> dict[str, Fraction]:
+    """By how much a value grows with each name, on average: 1/2 for `i // 2`."""
     found: dict[str, Fraction] = {}
     for atom, factor in value.terms:
         if isinstance(atom, Lookup):
             continue
         dividend, divisor = (Linear.name(atom), 1) if isinstance(atom, str) else _dividend(atom)
-        inner = {atom: Fraction(1)} if isinstance(atom, str) else _slopes(dividend)
+        inner = {atom: Fraction(1)} if isinstance(atom, str) else slopes(dividend)
         for name, slope in inner.items():
             found[name] = found.get(name, Fraction()) + slope * factor / divisor
     return found

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import cgen
 
 from codegen import style
+from codegen.arithmetic import unsigned
 from codegen.expr import loads
 from codegen.integer import Compare, Int, Linear, Test, minimum
 from codegen.loop_ir import For
@@ -44,6 +45,8 @@ class Shape:
     lanes: int
     vectors: int
     masked: bool
+    wide: bool = False
+    """Whether a vector is longer than a register. Copies of such vectors take long, so their lanes stay in memory."""
 
     @property
     def block(self) -> int:
@@ -51,19 +54,21 @@ class Shape:
         return self.lanes * self.vectors
 
 
-def shape(program: Program, found: Sequence[LaneReduction], trips: int | None) -> Shape:
+def shape(program: Program, found: Sequence[LaneReduction], trips: int | None, narrow: int | None = None) -> Shape:
     """The shape of a loop with these reductions and `trips` iterations (None: unknown).
 
-    All reductions have the same number of lanes, so those in the widest type fill a register.
+    All reductions have the same number of lanes, so those in the widest type fill a register; or several, if the loop
+    reads elements of `narrow` bytes: compilers have as many iterations in a vector as it has of the smallest elements.
     """
     isa = program.isa
-    lanes = min(isa.most_lanes, *(isa.lanes(reduction.dtype) for reduction in found))
-    vectors = max(1, min(VECTORS, isa.registers // (PART_OF_REGISTERS * len(found))))
+    own = min(isa.most_lanes, *(isa.lanes(reduction.dtype) for reduction in found))
+    lanes = own if narrow is None else max(own, isa.vector_bytes // narrow)
+    vectors = max(1, min(VECTORS, isa.registers // (PART_OF_REGISTERS * len(found))) * own // lanes)
     masked = _has_masks(program) and not any(_reads_itself(reduction, program) for reduction in found)
     if trips is not None:
         lanes = min(lanes, 1 << max(0, trips.bit_length() - 1))
         vectors = max(1, min(vectors, trips // lanes))
-    return Shape(lanes, vectors, masked)
+    return Shape(lanes, vectors, masked, lanes > own)
 
 
 def full_vectors(program: Program, lanes: int, trips: int | None) -> Shape:
@@ -144,6 +149,24 @@ class Partial:
     def filled(self, shape: Shape, vectors: str, count: int) -> Line:
         """Some vectors start with the neutral element."""
         return Line(f"fill_{self.type(shape)}({vectors}, {count}, {neutral(self.reduction.op, self.reduction.dtype)});")
+
+    @property
+    def is_sum(self) -> bool:
+        """Whether its scalar may be a sum of unsigned integers, which wraps around as that of signed ones."""
+        dtype = self.reduction.dtype
+        return self.reduction.op == "+" and not dtype.is_float and dtype.size >= i32.size
+
+    @property
+    def begun(self) -> Line:
+        """Its scalar starts with the neutral element."""
+        dtype = self.reduction.dtype
+        kind = unsigned(dtype) if self.is_sum else dtype.c_name
+        return Line(f"{kind} {self.one} = {neutral(self.reduction.op, dtype)};")
+
+    @property
+    def ended(self) -> Line:
+        """The reduction's element takes in its scalar."""
+        return self.stored(f"({self.reduction.dtype.c_name}){self.one}" if self.is_sum else self.one)
 
     def total(self, shape: Shape, vectors: str) -> str:
         """The lanes of the first of some vectors, combined."""
@@ -250,7 +273,7 @@ class LaneLoop:
 
     def _first_lane(self, test: Test) -> list[cgen.Generable]:
         """One iteration at a time in the first vector's first lane, while the test holds."""
-        one = self._body({p: f"{p.lanes}.lane[0]" for p in self.partials}, self._value)
+        one = self._body({p: self._at(p, "0") for p in self.partials}, self._value)
         loop = style.WhileStatement(Line(str(test), test.names), style.Braces([*one, self._advance(1)]))
         return [style.Braces([*self._unpacked("0"), loop, *self._packed("0")])]
 
@@ -285,7 +308,7 @@ class LaneLoop:
     def _vector(self, number: str, condition: str = "") -> list[cgen.Generable]:
         """One vector's share of the work; with a condition, only in the lanes that fulfil it."""
         value = self._value + Linear.name("lane") * self.counter.step
-        every = {p: p.one if condition else f"{p.lanes}.lane[lane]" for p in self.partials}
+        every = {p: p.one if condition else self._at(p, "lane") for p in self.partials}
         kept = {k: k.one if condition else f"{k.lanes}.lane[lane]" for k in self._kept}
 
         def lanes(lines: list[cgen.Generable]) -> list[cgen.Generable]:
@@ -298,18 +321,26 @@ class LaneLoop:
 
     def _unpacked(self, number: str) -> list[Line]:
         """The lanes of one of the vectors, in variables."""
+        if self.shape.wide:
+            kinds = ((p, p.reduction.dtype.c_name) for p in self.partials)
+            return [Line(f"{kind} *const {p.lanes} = ({kind} *)&{p.vectors}[{number}];") for p, kind in kinds]
         types = ((p, p.type(self.shape)) for p in self.partials)
         return [Line(f"{name}_lanes {p.lanes} = {{{p.vectors}[{number}]}};") for p, name in types]
 
+    def _at(self, partial: Partial, lane: str) -> str:
+        """A lane of the present vector."""
+        return f"{partial.lanes}[{lane}]" if self.shape.wide else f"{partial.lanes}.lane[{lane}]"
+
     def _packed(self, number: str) -> list[Line]:
         """Lanes back in one of the vectors."""
-        return [Line(f"{p.vectors}[{number}] = {p.lanes}.all;") for p in self.partials]
+        return [] if self.shape.wide else [Line(f"{p.vectors}[{number}] = {p.lanes}.all;") for p in self.partials]
 
     def _lane(self, condition: str, lines: list[cgen.Generable]) -> list[cgen.Generable]:
         """Every lane is loaded and stored, so that only the work between depends on the condition."""
-        own = {p: p.reduction.dtype for p in self.partials} | {k: k.dtype for k in self._kept}
-        before = [f"{dtype.c_name} {one.one} = {one.lanes}.lane[lane];" for one, dtype in own.items()]
-        after = [f"{one.lanes}.lane[lane] = {one.one};" for one in own]
+        own = [(p.one, self._at(p, "lane"), p.reduction.dtype) for p in self.partials]
+        own += [(k.one, f"{k.lanes}.lane[lane]", k.dtype) for k in self._kept]
+        before = [f"{dtype.c_name} {one} = {lane};" for one, lane, dtype in own]
+        after = [f"{lane} = {one};" for one, lane, _ in own]
         return [*map(Line, before), style.IfStatement(Line(condition), style.Braces(lines)), *map(Line, after)]
 
     @property

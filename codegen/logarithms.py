@@ -115,8 +115,9 @@ def _value(k: Constants, name: str) -> str:
     else:
         lines = f"""    const double s = f / (f + 2.0), z = s * s, minus = 0.5 * f * f;
     const double rest = s * (minus + z * ({k.polynomial(k.log)})) - minus;"""
-    whole, first, small = _times("n", step[0], k), _times("f", scale[0], k), _times("rest", scale[0], k)
-    for name, part in (("f", scale[1]), ("n", step[1])):
+    most = min(scale[0], 1.0)  # f is exact, and f/ln 2 would be rounded to the size of more than the result
+    whole, first, small = _times("n", step[0], k), _times("f", most, k), _times("rest", scale[0], k)
+    for name, part in (("f", scale[0] - most + scale[1]), ("n", step[1])):
         small += f" + {_times(name, part, k)}" * bool(part)
     return f"{lines}\n    return {whole} + ({first} + ({small}));"
 

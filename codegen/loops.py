@@ -19,12 +19,13 @@ from codegen.ahead import may_read_first, read_ahead
 from codegen.aligned import cut
 from codegen.bounds import checks
 from codegen.declarations import touched
-from codegen.division import Reciprocals, divisors
+from codegen.division import Divisor, Reciprocals, divides_mostly, divisors, multiplies
 from codegen.expr import Load, loads
+from codegen.gathers import gathered
 from codegen.instruction_text import line
 from codegen.instructions import Barrier, Call, Let, Table, Write
 from codegen.integer import Compare, Int, Linear, Test, minimum, replaced
-from codegen.lanes import Counter, LaneLoop, Shape, full_vectors, hoisted, partials, shape
+from codegen.lanes import Counter, Hoisted, LaneLoop, Shape, full_vectors, hoisted, partials, shape
 from codegen.loop_ir import (
     NO_MARK,
     Block,
@@ -42,13 +43,14 @@ from codegen.loop_ir import (
     written_out,
 )
 from codegen.macros import EACH_VECTOR, IN_ORDER
-from codegen.masked import JammedLines, JammedLoop, jammed
+from codegen.masked import Holding, JammedLines, JammedLoop, jammed
 from codegen.names import c_name, fresh, function_name
 from codegen.near import NearFunctions, calls_library, chunked, near_functions
+from codegen.neighbours import NeighbourLines, neighbours
 from codegen.parallel import Iteration, shared_out
 from codegen.parameters import Parameter, data_parameters, needed, prototype, scratch_parameters
 from codegen.program import Assign, Buffer, Instructions, Program, Threading
-from codegen.ranges import Ranges, facts
+from codegen.ranges import Interval, Ranges, facts
 from codegen.reached import conditions, conjunction, independent_of
 from codegen.register_tile import TileLoop, VectorTile, register_tile
 from codegen.scalar import Element, StatementPrinter
@@ -56,11 +58,22 @@ from codegen.scan import Scan, is_chained, scan
 from codegen.scan_loop import ScanLoop, ScanNames
 from codegen.selection import Selection, selection
 from codegen.selection_loop import CHUNK, Ahead, Instead, Lane, SelectionLoop, SelectionNames
-from codegen.simd import LaneReduction, Lasting, confuses_gcc, invariants, kept_by_order, lasting, reductions
+from codegen.simd import (
+    LaneReduction,
+    Lasting,
+    confuses_gcc,
+    invariants,
+    kept_by_order,
+    lasting,
+    left_to_compilers,
+    narrowest,
+    reductions,
+)
 from codegen.specialised import parted
 from codegen.spread import has_masked_stores, in_vectors, spread_names
 from codegen.straight import mixes_iterations
 from codegen.style import Line, around, block, branch, names_in
+from codegen.value_ranges import ranged
 from codegen.vector_calls import VectorCalls, fetched, vector_calls
 from codegen.workspace import elements
 from microkernels.opencl_isa import is_device
@@ -84,6 +97,8 @@ class LoopScope:
     arrays there, so no loop inside is parallelised again."""
     accumulators: Mapping[str, str] = field(default_factory=dict)
     """The variables that accumulate elements, by the statements that reduce into them."""
+    sums: frozenset[str] = frozenset()
+    """The statements whose variables are sums of unsigned integers."""
     lasting: Mapping[str, tuple[Shape, tuple[str, ...]]] = field(default_factory=dict)
     """The vectors that take in a vector loop's reductions, as these go on in a loop around it: by its variable."""
     held: Mapping[Element, str] = field(default_factory=dict)
@@ -98,7 +113,7 @@ class LoopScope:
     """The facts that follow from the conditions around."""
     near: frozenset[str] | None = None
     """The functions that take near numbers here; None before a loop around is parted for them: see `codegen.near`."""
-    over: Mapping[Element, tuple[str, str]] | None = None
+    over: Mapping[str, tuple[str, str]] | None = None
     """In a loop for which this is chosen: the variables of divisors and their reciprocals (see `codegen.division`)."""
     shares: int = 1
     """On an OpenCL device: the number of work-items that share the loops around."""
@@ -153,6 +168,10 @@ class Writer:
     @cached_property
     def _buffers(self) -> dict[str, Buffer]:
         return {buffer.name: buffer for buffer in self.program.buffers}
+
+    @cached_property
+    def _ranges(self) -> dict[str, Interval]:
+        return ranged(self.program)
 
     @cached_property
     def _sizes(self) -> dict[str, Int]:
@@ -259,7 +278,7 @@ class Writer:
 
     def _begun(self, found: Lasting, scope: LoopScope) -> tuple[LoopScope, list[cgen.Generable], list[cgen.Generable]]:
         """The scope in which reductions go on, and what is printed before and behind it."""
-        lanes = shape(self.program, found.found, Counter.of(found.loop).trips)
+        lanes = self._shape(found.loop, found.found, self._calls(found.loop, scope))
         own = partials(found.found, scope.taken)
         first = [Line(f"{one.type(lanes)} {one.every};") for one in own]
         first += [one.filled(lanes, f"&{one.every}", 1) for one in own]
@@ -352,14 +371,16 @@ class Writer:
 
     def _plain_vectors(self, loop: For, scope: LoopScope) -> list[cgen.Generable]:
         """The loop for the compiler to vectorise, behind loads of elements that stay as they are in it."""
-        by = divisors(loop, self.program) if self.tiles and scope.over is None else ()
-        if by:
-            return self._divided(loop, by, scope)
+        if self.tiles and scope.over is None and multiplies(self.program):
+            by = divisors(loop, self.program, scope.held)
+            if by:
+                return self._divided(loop, by, scope)
+            scope = replace(scope, over={} if divides_mostly(loop.body, self.program) else None)
         read = kept_by_order(loop.body, self.program, loop.variable)
         held = hoisted(read, StatementPrinter(self._buffers, self._sizes), scope.taken)
         inner = replace(scope, held={**scope.held, **held.names}, taken=scope.taken.union(held.names.values()))
         lines = self._spread(loop, inner) or self._calling(loop, inner)
-        lines = lines or self._marked(loop, scope, self.write(loop.body, inner))
+        lines = lines or self._beside(loop, inner) or self._marked(loop, scope, self.write(loop.body, inner))
         if not read:
             return lines
         whole = block([*held.lines, *lines])
@@ -382,6 +403,27 @@ class Writer:
         vectors = in_vectors(after, loop.end, found, own, body, plain)
         return [block([line, around(before, [Line(IN_ORDER), *plain]), *vectors])]
 
+    def _beside(self, loop: For, scope: LoopScope) -> list[cgen.Generable] | None:
+        """The loop in vectors, if some that it reads are made of others."""
+        found = neighbours(loop, self.program) if self.tiles else None
+        if found is None:
+            return None
+        printer = StatementPrinter(self._buffers, self._sizes)
+        parted = cut(loop, self.program, printer, scope.taken)
+        if parted is None:
+            return [block(NeighbourLines(loop, found, printer, self._holding(scope), scope.taken).lines())]
+        first, before, after = parted
+        lines = NeighbourLines(after, found, printer, self._holding(scope), scope.taken | first.names).lines()
+        return [block([first, around(before, [Line(IN_ORDER), *self.write(loop.body, scope)]), *lines])]
+
+    def _holding(self, scope: LoopScope) -> Holding:
+        """Prints nodes with names for some more elements."""
+
+        def write(node: Node, held: Mapping[Element, str], taken: frozenset[str]) -> list[cgen.Generable]:
+            return self.write(node, replace(scope, held={**scope.held, **held}, taken=scope.taken | taken))
+
+        return write
+
     def _marked(self, loop: For, scope: LoopScope, body: list[cgen.Generable]) -> list[cgen.Generable]:
         """A loop with this body that the compiler shall vectorise, from where whole vectors begin."""
         if calls_library(loop.body, self.program, scope.near or frozenset()):
@@ -401,10 +443,9 @@ class Writer:
         inner = replace(scope, held={**scope.held, **read.names}, taken=scope.taken.union(read.names.values()))
         return self._marked(loop, scope, [*read.lines, *self.write(loop.body, inner)])
 
-    def _divided(self, loop: For, by: tuple[Element, ...], scope: LoopScope) -> list[cgen.Generable]:
+    def _divided(self, loop: For, by: tuple[Divisor, ...], scope: LoopScope) -> list[cgen.Generable]:
         """The loop with products in place of quotients, if the divisors allow that."""
-        printer = StatementPrinter(self._buffers, self._sizes, scope.held)
-        made = Reciprocals.of(by, printer, scope.taken)
+        made = Reciprocals.of(by, scope.taken)
         taken = scope.taken | made.variables
         forms = (self._plain_vectors(loop, replace(scope, over=over, taken=taken)) for over in (made.names, {}))
         entered = scope.unknown([loop.entered])
@@ -423,11 +464,36 @@ class Writer:
         read = invariants(loop.body, self.program, loop.variable)
         held = hoisted(read, StatementPrinter(self._buffers, self._sizes), scope.taken)
         scope = replace(scope, held=held.names, taken=scope.taken.union(held.names.values()))
+        if self.tiles and left_to_compilers(found, loop.body, self.program):
+            return self._reduced(loop, found, held, scope)
         going_on = scope.lasting.get(loop.variable)
-        lanes, into = going_on or (shape(self.program, found, Counter.of(loop).trips), ())
         calls = self._calls(loop, scope)
+        lanes, into = going_on or (self._shape(loop, found, calls), ())
         calls = calls if calls and lanes.masked and calls.width == lanes.lanes else None
         whole = block([*held.lines, *self._lanes(loop, lanes, found, calls, scope, into)])
+        entered = scope.unknown([loop.entered])
+        return [branch(conjunction(entered), [whole]) if entered else whole]
+
+    def _shape(self, loop: For, found: tuple[LaneReduction, ...], calls: VectorCalls | None) -> Shape:
+        dtypes = [one.dtype for one in found]
+        apart = calls or gathered(loop.body, self.program, loop.variable, dtypes, frozenset())
+        narrow = narrowest(loop.body, self.program, loop.variable) if self.tiles and not apart else None
+        return shape(self.program, found, Counter.of(loop).trips, narrow)
+
+    def _reduced(
+        self, loop: For, found: tuple[LaneReduction, ...], held: Hoisted, scope: LoopScope
+    ) -> list[cgen.Generable]:
+        """The loop with a variable for each of its reductions, for the compiler to vectorise."""
+        own = partials(found, scope.taken)
+        into = {one.reduction.statement: one.one for one in own}
+        inner = replace(scope, accumulators=into, sums=frozenset(p.reduction.statement for p in own if p.is_sum))
+        lines = [
+            *held.lines,
+            *(one.begun for one in own),
+            Line(EACH_VECTOR),
+            around(loop, self.write(loop.body, inner)),
+        ]
+        whole = block([*lines, *(one.ended for one in own)])
         entered = scope.unknown([loop.entered])
         return [branch(conjunction(entered), [whole]) if entered else whole]
 
@@ -451,12 +517,19 @@ class Writer:
     ) -> list[cgen.Generable]:
         """The loop in vectors of a shape, with its reductions and calls."""
         taken = scope.taken | (calls.names if calls else frozenset())
+        printer = StatementPrinter(self._buffers, self._sizes)
+        dtypes = [one.dtype for one in found] if self.tiles and not calls else []
+        if gathered(loop.body, self.program, loop.variable, dtypes, taken):
+            lanes = replace(lanes, masked=False)
 
         def body(value: Int, into: Mapping[str, str], kept: Mapping[Element, str]) -> list[cgen.Generable]:
             inside = substituted(loop.body, {loop.variable: value})
-            return self.write(inside, replace(scope, accumulators=into).calling(calls, kept))
+            each = gathered(inside, self.program, "lane", dtypes, taken)
+            held = {**scope.held, **{one.element: one.lane for one in each}}
+            inner = replace(scope, accumulators=into, held=held).calling(calls, kept)
+            return [*(one.loaded(lanes.lanes, printer) for one in each), *self.write(inside, inner)]
 
-        aligned = cut(loop, self.program, StatementPrinter(self._buffers, self._sizes), taken) if self.tiles else None
+        aligned = cut(loop, self.program, printer, taken) if self.tiles else None
         begin = None if aligned is None else (aligned[0], aligned[2].start)
 
         def ahead(value: Int) -> list[cgen.Generable]:
@@ -467,12 +540,8 @@ class Writer:
 
     def _jammed(self, loop: For, jam: JammedLoop, scope: LoopScope) -> list[cgen.Generable]:
         """The loop with the elements that its jammed iterations write in registers."""
-
-        def body(node: Node, held: Mapping[Element, str], taken: frozenset[str]) -> list[cgen.Generable]:
-            return self.write(node, replace(scope, held={**scope.held, **held}, taken=scope.taken | taken))
-
         printer = StatementPrinter(self._buffers, self._sizes)
-        lines = JammedLines(jam, self.program, printer, body, scope.taken).lines()
+        lines = JammedLines(jam, self.program, printer, self._holding(scope), scope.taken).lines()
         entered = scope.unknown([loop.entered])
         return [branch(conjunction(entered), lines) if entered else block(lines)]
 
@@ -567,14 +636,17 @@ class Writer:
             return instructed(statement.iterators, run.values, statement.body, scope.taken, self.bounds)
         calls, body = scope.calls, statement.body
         buffers = self._buffers if calls is None else self._buffers | calls.buffers
-        printer = StatementPrinter(buffers, self._values(run), scope.held, scope.near or frozenset(), scope.over or {})
+        printer = StatementPrinter(
+            buffers, self._values(run), scope.held, scope.near or frozenset(), scope.over, self._ranges
+        )
         asserted = checks(body, self.program, printer) if self.bounds else []
         if calls is not None:
             asserted, body = [*asserted, *calls.before(run.statement, printer)], calls.rest[run.statement]
         if run.statement in scope.instead:
             return [*asserted, *scope.instead[run.statement](printer, body)]
         into = scope.accumulators.get(run.statement)
-        text = printer.assign(body) if into is None else printer.update(into, body)
+        update = printer.summed if run.statement in scope.sums else printer.update
+        text = printer.assign(body) if into is None else update(into, body)
         if run.statement in scope.declaring and printer.at(body.target) not in scope.held:
             text = f"{self._buffers[body.target.array].dtype.c_name} {text}"
         return [*asserted, Line(text, printer.names(body, into is None))] if text else asserted

@@ -89,7 +89,7 @@ def jammed(loop: For, program: Program, known: Ranges) -> JammedLoop | None:
     if not partial and not any(one.lows or one.highs for one in instances):
         return None
     every = tuple(dict.fromkeys(element for element, _ in found))
-    if not all(_is_dense(element, loop.variable) for element in every):
+    if not all(is_dense(element, loop.variable) for element in every):
         return None
     own = declared(loop.body)
     alone = [element for element in written if loop.variable not in element.names]
@@ -183,7 +183,7 @@ def _is_set_first(element: Element, instances: tuple[Masked, ...], program: Prog
     return False
 
 
-def _is_dense(element: Element, variable: str) -> bool:
+def is_dense(element: Element, variable: str) -> bool:
     """Whether consecutive values of a variable access neighbours, or all the same element."""
     outer, along = element.indices[:-1], element.indices[-1:]
     inside = all(variable not in index.names or index.coefficient(variable) == 1 for index in along)
@@ -199,7 +199,7 @@ def _is_inside(element: Element, program: Program, known: Ranges) -> bool:
     )
 
 
-Write = Callable[[Node, Mapping[Element, str], frozenset[str]], list[cgen.Generable]]
+Holding = Callable[[Node, Mapping[Element, str], frozenset[str]], list[cgen.Generable]]
 """Prints a node with names for some elements, given the names in use."""
 
 
@@ -210,7 +210,7 @@ class JammedLines:
     jam: JammedLoop
     program: Program
     printer: StatementPrinter
-    write: Write
+    write: Holding
     taken: frozenset[str]
 
     def lines(self) -> list[cgen.Generable]:

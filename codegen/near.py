@@ -124,7 +124,7 @@ def _is_repeatable(loop: For, program: Program) -> bool:
             return False
         written.add(target.array)
         read |= {load.array for load in (*accessed(assign.expr), *looked_up(assign.target))}
-    return read.isdisjoint(written - own) and not divisors(loop, program)
+    return read.isdisjoint(written - own) and not divisors(loop, program, {})
 
 
 def _arguments(body: Node, program: Program, functions: frozenset[str]) -> tuple[Taken, ...]:

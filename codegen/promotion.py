@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from codegen.expr import (
     CHOOSING,
@@ -22,7 +23,7 @@ from codegen.expr import (
     Unary,
 )
 from codegen.integer import largest
-from microkernels.dtypes import DType, f64
+from microkernels.dtypes import DType, f64, i32
 
 LARGEST_INDEX = 1 << 48
 """The largest magnitude of a loop index or size."""
@@ -171,3 +172,38 @@ def bound(expr: Expr) -> int:
         case Ternary(_, then, other):
             return max(bound(then), bound(other))
     raise AssertionError(f"{expr} is no expression of indices and integers")
+
+
+@dataclass(frozen=True)
+class Quotient:
+    """`value op by`, with `op` one of C's `/` and `>>`."""
+
+    value: Expr
+    dtype: DType
+    """The type of the value."""
+    op: Literal["/", ">>"]
+    by: int
+
+    def of(self, value: int) -> int:
+        """What it is for a value."""
+        if self.op == ">>":
+            return value >> self.by
+        return abs(value) // self.by * (1 if value >= 0 else -1)
+
+
+def quotient(expr: Expr, dtype_of: Callable[[str], DType]) -> Quotient | None:
+    """What is cut to an integer, a quotient of doubles, as one of integers, which is the same up to 32 bits."""
+    match expr:
+        case FunctionCall("floor", (Binary("*", value, Const(float(factor))),)) if 0 < factor <= 1:
+            mantissa, exponent = math.frexp(factor)
+            op: Literal["/", ">>"] = ">>"
+            by, most, exact = 1 - exponent, 8 * i32.size - 1, mantissa == 0.5
+        case Binary("/", value, Const(divisor)) if divisor >= 1 and divisor == divisor // 1:
+            op, by, most, exact = "/", int(divisor), limits(i32)[1], True
+        case _:
+            return None
+    inner = value.operand if isinstance(value, Cast) and value.dtype == f64 else value
+    own = type_of(inner, dtype_of)
+    if not exact or by > most or not isinstance(own, DType) or own.is_float or own.size > i32.size:
+        return None
+    return Quotient(inner, own, op, by)

@@ -15,14 +15,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
 from typing import NamedTuple
 
 import numpy as np
 
-from codegen.arithmetic import OPERATIONS, least, update
+from codegen.arithmetic import OPERATIONS, least, unsigned, update
 from codegen.expr import (
     Binary,
     Cast,
@@ -37,18 +37,23 @@ from codegen.expr import (
     Truth,
     Unary,
     accessed,
+    loads,
+    map_operands,
     number,
     walk,
 )
 from codegen.integer import Int, Linear, Lookup, in_c, map_lookups, primary, product
 from codegen.names import c_name
 from codegen.program import Assign, Buffer
-from codegen.promotion import Type, Weak, bound, fits, integer, join, limits, type_of
-from codegen.ranges import rejoined
+from codegen.promotion import Quotient, Type, Weak, bound, fits, integer, join, limits, quotient, type_of
+from codegen.ranges import Interval, rejoined
+from codegen.value_ranges import ValueRanges
 from microkernels.dtypes import DType, f16, f32, f64, i32, i64
 
 CHOICE, SUM, PRODUCT, SIGN, PRIMARY = 0, 1, 2, 3, 4
 """The precedence of a text."""
+LARGEST_DIVISOR = 1 << 60
+"""The largest divisor whose reciprocal `quotient` takes, and the least is 1: see `codegen.division`."""
 LOGIC = {"and": " && ", "or": " || "}
 
 
@@ -82,8 +87,11 @@ class StatementPrinter:
     held: Mapping[Element, str] = field(default_factory=dict)
     near: frozenset[str] = frozenset()
     """The functions that take near numbers: see `codegen.near`."""
-    over: Mapping[Element, tuple[str, str]] = field(default_factory=dict)
-    """The variables that hold divisors and their reciprocals: see `codegen.division`."""
+    over: Mapping[str, tuple[str, str]] | None = None
+    """The variables that hold divisors and their reciprocals, by the divisors' texts, where vectors multiply by these:
+    see `codegen.division`."""
+    ranges: Mapping[str, Interval] = field(default_factory=dict)
+    """The intervals of locals: see `codegen.value_ranges`."""
 
     def assign(self, statement: Assign) -> str:
         """`A[i] += …;`"""
@@ -102,7 +110,14 @@ class StatementPrinter:
                 return self._step(target, op, expr, dtype)
             case ("min" | "max") as op, expr:
                 return update(op, dtype, target, self.value(expr, dtype))
-        return f"{target} = {self.value(statement.expr, dtype)};"
+        expr = own_first(statement) if dtype.is_float else statement.expr
+        return f"{target} = {self.value(expr, dtype)};"
+
+    def summed(self, target: str, statement: Assign) -> str:
+        """`target = sum_i32(target, …);`, into an unsigned variable of the size of the statement's target."""
+        dtype = self.buffers[statement.target.array].dtype
+        value = _tight(_converted(self.print(statement.expr, dtype), dtype), PRIMARY)
+        return f"{target} = sum_{dtype.name}({target}, ({unsigned(dtype)}){value});"
 
     def _step(self, target: str, op: str, expr: Expr, dtype: DType) -> str:
         """`target op= expr;`, as an assignment if the result must be converted to the target's type."""
@@ -208,7 +223,11 @@ class StatementPrinter:
 
     def type_of(self, expr: Expr) -> Type:
         """The type that NumPy would give."""
-        return type_of(expr, lambda array: self.buffers[array].dtype)
+        return type_of(expr, self.dtype_of)
+
+    def dtype_of(self, array: str) -> DType:
+        """The type of an array's elements."""
+        return self.buffers[array].dtype
 
     def print(self, expr: Expr, context: DType) -> Typed:
         """The text of `expr` in a context of type `context`."""
@@ -255,35 +274,30 @@ class StatementPrinter:
                 return self._binary(op, left, right, dtype)
             case FunctionCall(function, args):
                 texts = ", ".join(self.value(arg, dtype) for arg in args)
-                return Typed(f"{self._function(function, dtype)}({texts})", PRIMARY, dtype)
+                plain = function == "abs" and not dtype.is_float and not self._wraps(expr, dtype)
+                name = f"size_{dtype.name}" if plain else self._function(function, dtype)
+                return Typed(f"{name}({texts})", PRIMARY, dtype)
             case Cast(wanted, operand):
-                whole = self._whole_quotient(operand) if wanted == i32 else None
-                return whole or _exactly(self.print(operand, wanted), wanted)
+                whole = quotient(operand, self.dtype_of) if wanted == i32 else None
+                return self._cut(whole) if whole else _exactly(self.print(operand, wanted), wanted)
             case Ternary(test, then, other):
                 sides = self._alike(then, other, dtype)
-                if dtype.is_float:
+                if dtype.is_float or not self._is_extreme(test, then, other):
+                    own = _promoted(dtype)
                     texts = ", ".join((self._condition(test), *(side.text for side in sides)))
-                    return Typed(f"{function_name('choose', dtype)}({texts})", PRIMARY, dtype)
+                    return _converted(Typed(f"{function_name('choose', own)}({texts})", PRIMARY, own), dtype)
                 texts = " : ".join(_tight(side, SUM) for side in sides)
                 return _converted(Typed(f"{self.test(test)} ? {texts}", CHOICE, _promoted(dtype)), dtype)
 
-    def _whole_quotient(self, expr: Expr) -> Typed | None:
-        """A quotient of doubles that is cut to an integer, as one of integers, which is the same up to 32 bits."""
-        match expr:
-            case FunctionCall("floor", (Binary("*", value, Const(float(factor))),)) if 0 < factor <= 1:
-                mantissa, exponent = math.frexp(factor)
-                op, by, most = ">>", 1 - exponent, 8 * i32.size - 1
-                exact = mantissa == 0.5
-            case Binary("/", value, Const(divisor)) if divisor >= 1 and divisor == divisor // 1:
-                op, by, most, exact = "/", int(divisor), limits(i32)[1], True
-            case _:
-                return None
-        inner = value.operand if isinstance(value, Cast) and value.dtype == f64 else value
-        own = self.type_of(inner)
-        if not exact or by > most or not isinstance(own, DType) or own.is_float or own.size > i32.size:
-            return None
-        text = _tight(_converted(self.print(inner, own), own), PRIMARY)
-        return Typed(f"({text} {op} {by})", PRIMARY, i32)
+    def _is_extreme(self, test: Truth, then: Expr, other: Expr) -> bool:
+        """Whether a choice may be a minimum or a maximum, which compilers see in C's operator alone."""
+        compared = isinstance(test, Predicate) and not {test.left, test.right}.isdisjoint((then, other))
+        return compared and {*loads(then), *loads(other)} <= set(loads(test))
+
+    def _cut(self, whole: Quotient) -> Typed:
+        """A quotient of doubles that is cut to an integer, as one of integers."""
+        text = _tight(_converted(self.print(whole.value, whole.dtype), whole.dtype), PRIMARY)
+        return Typed(f"({text} {whole.op} {whole.by})", PRIMARY, i32)
 
     def _function(self, function: str, dtype: DType) -> str:
         """The C function that a call stands for here."""
@@ -323,15 +337,18 @@ class StatementPrinter:
             return _exactly(first, dtype), _exactly(second, dtype)
         return first, second
 
-    def _wraps(self, expr: Expr, dtype: DType) -> bool:
-        """Whether the result may overflow an integer type."""
-        weak = isinstance(self.type_of(expr), Weak)
-        return not dtype.is_float and not (weak and fits(bound(expr), dtype))
+    def _wraps(self, expr: Unary | Binary | FunctionCall, dtype: DType) -> bool:
+        """Whether the result may overflow an integer type, or is of one that C has no operations for."""
+        if dtype.is_float:
+            return False
+        if isinstance(self.type_of(expr), Weak):
+            return not fits(bound(expr), dtype)
+        return dtype.size < i32.size or not ValueRanges(self.dtype_of, self.ranges).stays(expr, dtype)
 
     def _binary(self, op: str, left: Expr, right: Expr, dtype: DType) -> Typed:
         level = PRODUCT if op in "*/" else SUM
-        known = self.over.get(self.at(right)) if op == "/" and isinstance(right, Load) else None
-        if known and self.type_of(right) == dtype:
+        known = self._reciprocal(right, dtype) if op == "/" and dtype in (f32, f64) else None
+        if known:
             return Typed(f"quotient_{dtype.name}({', '.join((self.value(left, dtype), *known))})", PRIMARY, dtype)
         first, second = self.print(left, dtype), self.print(right, dtype)
         joined = _joined(first.dtype, second.dtype)
@@ -339,6 +356,38 @@ class StatementPrinter:
             first, joined = _cast(first, dtype), dtype
         texts = _tight(_converted(first, joined), level), _tight(_converted(second, joined), level + 1)
         return Typed(f"{texts[0]} {op} {texts[1]}", level, joined)
+
+    def _reciprocal(self, divisor: Expr, dtype: DType) -> tuple[str, str] | None:
+        """The texts of a divisor and its reciprocal, where vectors multiply by it; powers of two compilers know."""
+        if self.over is None:
+            return None
+        if not isinstance(divisor, Const):
+            return self.over.get(self.value(divisor, dtype)) if self.type_of(divisor) == dtype else None
+        value = float(literal(divisor.value, dtype).text.rstrip("f"))
+        if not 1 <= abs(value) <= LARGEST_DIVISOR or math.frexp(abs(value))[0] == 0.5:
+            return None
+        over = float(np.float32(1) / np.float32(value)) if dtype == f32 else 1 / value
+        return literal(value, dtype).text, literal(over, dtype).text
+
+
+def own_first(statement: Assign) -> Expr:
+    """The right-hand side with products of the target's array in front of those that they are added to.
+
+    Compilers fuse the first of two products with their sum. The next iteration then waits for one operation, not two.
+    """
+
+    def is_own(expr: Expr) -> bool:
+        return any(load.array == statement.target.array for load in loads(expr))
+
+    def ordered(expr: Expr) -> Expr:
+        match expr:
+            case Binary("+", Binary("*") as left, Binary("*") as right) if is_own(right) and not is_own(left):
+                return replace(expr, left=right, right=left)
+            case Binary() | Unary():
+                return map_operands(expr, ordered)
+        return expr
+
+    return ordered(statement.expr)
 
 
 def literal(value: float | int, dtype: DType) -> Typed:
@@ -475,7 +524,7 @@ def _cast(typed: Typed, dtype: DType) -> Typed:
         value = typed.text if exact else f"odd_f32({_converted(typed, f64).text})"
         return Typed(f"{dtype.name}_of_f32({value})", PRIMARY, dtype)
     if typed.dtype.is_float and not dtype.is_float:
-        return Typed(f"to_{dtype.name}({typed.text})", PRIMARY, dtype)
+        return Typed(f"to_{dtype.name}{'_of_f32' * (typed.dtype == f32)}({typed.text})", PRIMARY, dtype)
     if typed.level == CHOICE and not dtype.is_float and dtype.size < i32.size:
         return Typed(f"narrow_{dtype.name}({typed.text})", PRIMARY, dtype)
     return Typed(f"({dtype.c_name}){_tight(typed, PRIMARY)}", SIGN, dtype)

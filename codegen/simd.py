@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from codegen.arithmetic import least, most, update
 from codegen.declarations import touched
-from codegen.expr import Binary, Load, loads, placed
+from codegen.expr import Binary, Load, loads, looked_up, placed
 from codegen.expr import Node as ExprNode
 from codegen.expr import walk as expressions
 from codegen.integer import Int, Test
@@ -124,6 +124,36 @@ def reductions(body: Node, program: Program, variable: str) -> tuple[LaneReducti
     return None if shared or met or repeated else tuple(found)
 
 
+def left_to_compilers(found: tuple[LaneReduction, ...], body: Node, program: Program) -> bool:
+    """Whether a loop only reduces integers of smaller types than the results.
+
+    The order of integers makes no difference, so compilers vectorise the loop as it is, with as many iterations as a
+    vector has of the smallest elements. A loop over the lanes of the results would have the smallest in parts of one.
+    """
+    sizes = {buffer.name: buffer.dtype.size for buffer in program.buffers}
+    every = {use.statement for use in uses(body)}
+    assigns = (program.statements[name].body for name in every)
+    read = [sizes[load.array] for one in assigns if isinstance(one, Assign) for load in loads(one.expr)]
+    plain = all(one.op != "*" and not one.dtype.is_float for one in found)
+    return (
+        plain
+        and every == {one.statement for one in found}
+        and any(size < min(one.dtype.size for one in found) for size in read)
+    )
+
+
+def narrowest(body: Node, program: Program, variable: str) -> int | None:
+    """The bytes of the smallest elements that a loop reads one after the other; None if it reads none so."""
+    sizes = {buffer.name: buffer.dtype.size for buffer in program.buffers}
+    read = []
+    for use in uses(body):
+        assign = program.statements[use.statement].body
+        for load in loads(assign.expr) if isinstance(assign, Assign) else ():
+            if variable in printer_of(use, program).at(load).names and not looked_up(load):
+                read.append(sizes[load.array])
+    return min(read, default=None)
+
+
 @dataclass(frozen=True)
 class Lasting:
     """The reductions of a vector loop into elements that stay the same in all iterations of a loop around it.
@@ -155,7 +185,8 @@ def lasting(loop: For, program: Program) -> tuple[Lasting, ...]:
     for inner, tests, variables in _vector_loops(loop.body, (loop.entered,), frozenset((loop.variable,))):
         found = reductions(written_out(inner.body), program, inner.variable) or ()
         names = frozenset[str]().union(*(part.names for part in (*tests, *(r.element for r in found))))
-        if found and variables.isdisjoint(names) and are_alone(found):
+        compiled = left_to_compilers(found, inner.body, program)
+        if found and not compiled and variables.isdisjoint(names) and are_alone(found):
             made.append(Lasting(inner, found, tests))
     return tuple(made)
 
@@ -214,9 +245,12 @@ def kept_by_order(body: Node, program: Program, variable: str) -> tuple[Element,
     Were one of them written in the loop, another iteration would have to run before or after that one, and the loop
     would have no lanes. Compilers do not know, and would load it each time.
     """
-    only, *others = list(uses(body))
+    found = list(uses(body))
+    if len(found) != 1:
+        return ()
+    [only] = found
     assign = program.statements[only.statement].body
-    if others or not isinstance(assign, Assign) or only.nested or only.conditional or only.statement in declared(body):
+    if not isinstance(assign, Assign) or only.nested or only.conditional or only.statement in declared(body):
         return ()
     printer = printer_of(only, program)
     target, read = printer.at(assign.target), map(printer.at, loads(assign.expr))

@@ -20,7 +20,8 @@ from itertools import pairwise, product
 from codegen.integer import Compare, Int, Linear, Op, Relation, Test, connected, gaps, parts_of
 from codegen.loop_ir import Block, Comment, Declare, For, If, Node, Once, inside, mapped, substituted
 from codegen.loop_ir import walk as nodes
-from codegen.ranges import UNKNOWN, Ranges, simplified
+from codegen.promotion import LARGEST_INDEX
+from codegen.ranges import Ranges, simplified
 
 MOST_ZONES = 8
 """The most versions of one loop's body: each is a text of its own."""
@@ -162,7 +163,7 @@ def _zones(loop: For, known: Ranges) -> list[tuple[int, int]]:
 def _parts(loop: For, known: Ranges, tests: Iterable[tuple[Compare, frozenset[str]]]) -> list[tuple[int, int]]:
     """The same where each of some comparisons, given with the lanes' variables, always holds or never; none if many."""
     low, high = known.of[loop.variable]
-    if low <= -UNKNOWN or high >= UNKNOWN:
+    if not _is_known(low, high):
         return []
     found = dict.fromkeys(tests)
     cuts = {cut for test, lanes in found for cut in _cuts(test, loop.variable, known, lanes)}
@@ -170,6 +171,11 @@ def _parts(loop: For, known: Ranges, tests: Iterable[tuple[Compare, frozenset[st
         (first, after - 1) for first, after in pairwise([low, *sorted(c for c in cuts if low < c <= high), high + 1])
     ]
     return zones if len(zones) <= MOST_ZONES else []
+
+
+def _is_known(low: int, high: int) -> bool:
+    """Whether both ends of an interval are known; in `i < N`, i is less than what is not known of N."""
+    return low >= -LARGEST_INDEX and high <= LARGEST_INDEX
 
 
 def _tests(node: Node, known: Ranges, lanes: frozenset[str]) -> Iterator[tuple[Compare, frozenset[str]]]:
@@ -193,7 +199,7 @@ def _cuts(test: Compare, variable: str, known: Ranges, lanes: frozenset[str]) ->
         if not factor or variable in rest.names or lanes & rest.names:
             continue
         low, high = known.interval(rest)
-        if low <= -UNKNOWN or high >= UNKNOWN:
+        if not _is_known(low, high):
             continue
         if factor > 0:
             first, last = (-1 - high) // factor + 1, -(low // factor)

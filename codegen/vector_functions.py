@@ -1,5 +1,8 @@
 """Elementary functions of whole vectors, by instructions for their parts that compilers do not choose.
 
+AVX2 tells of all lanes at once whether their results are normal numbers: then 2^n is one factor in exp and exp2, not
+two. Otherwise each lane calls the scalar function, whose results for such numbers are the same.
+
 AVX-512 multiplies by 2^n (`scalef`) for any n, rounded down, with the right results for infinities, and where they
 overflow or are subnormal; looks numbers up in two registers (`permutex2var`) by the last bits of integers; and takes
 the exponent (`getexp`) and the mantissa (`getmant`) of any number. Tables follow Tang ("Table-driven implementation of
@@ -28,11 +31,12 @@ from decimal import Decimal, localcontext
 from functools import cache
 
 from codegen.constants import CONSTANTS, Constants
-from codegen.exponentials import LN2, LOG2_E
+from codegen.exponentials import LN2, LOG2_E, quotient
+from codegen.macros import EACH_LANE
 from codegen.pieces import Pieces, erf, tanh
 from microkernels.ctext import INLINE
 from microkernels.dtypes import DType, f32, f64
-from microkernels.isa import AVX512, ISA
+from microkernels.isa import AVX2, AVX512, ISA
 
 INCLUDE = "#include <immintrin.h>"
 TYPES = (f32, f64)
@@ -95,8 +99,8 @@ TABLES = {
 
 def has(isa: ISA, function: str, dtype: DType) -> bool:
     """Whether there is the function of a full vector of a type."""
-    known = function in MAKERS or (function, dtype) in PIECES
-    return isa.name == AVX512.name and known and dtype in TYPES
+    known = {AVX2.name: function in POWERS, AVX512.name: function in MAKERS or (function, dtype) in PIECES}
+    return known.get(isa.name, False) and dtype in TYPES
 
 
 def name(function: str, dtype: DType, lanes: int) -> str:
@@ -108,10 +112,38 @@ def name(function: str, dtype: DType, lanes: int) -> str:
 def text(function: str, dtype: DType, lanes: int) -> str:
     """The C function."""
     k, table = next(k for k in CONSTANTS if k.dtype == dtype), TABLES[dtype]
+    if lanes * dtype.size == AVX2.vector_bytes:
+        return _normal(function, k, lanes)
     pieces = PIECES.get((function, dtype))
     lines = _in_pieces(k, table, pieces) if pieces else MAKERS[function](k, table)
     body = "\n".join(f"    {line}" for line in lines)
     return f"{INLINE} {table.vector} {name(function, dtype, lanes)}({table.vector} x)\n{{\n{body}\n}}"
+
+
+def _normal(function: str, k: Constants, lanes: int) -> str:
+    """The C function for AVX2; `sum` and its bits are those of the scalar function."""
+    vector, end, word = f"{k.name}x{lanes}", TABLES[k.dtype].ending, f"epi{8 * k.dtype.size}"
+    factor, most, rest = POWERS[function]
+    shift = 1.5 * 2.0**k.mantissa
+    size = f"_mm256_andnot_{end}(_mm256_set1_{end}({k.number(-0.0)}), x)"
+    beyond = f"_mm256_cmp_{end}({size}, _mm256_set1_{end}({k.number(float(int(most * (k.bias - 1))))}), _CMP_NLE_UQ)"
+    rounded = f"x{f' * {k.number(factor)}' if factor != 1 else ''} + {k.number(shift)}"
+    bias = f"_mm256_set1_{word}{'x' * (k.dtype == f64)}({k.bias})"
+    return f"""{INLINE} {vector} {name(function, k.dtype, lanes)}({vector} x)
+{{
+    if (_mm256_movemask_{end}({beyond})) {{
+        {vector}_lanes all = {{x}};
+        {EACH_LANE}
+        for (int lane = 0; lane < {lanes}; lane += 1)
+            all.lane[lane] = {function}_{k.name}(all.lane[lane]);
+        return all.all;
+    }}
+    const {vector} sum = {rounded}, n = sum - {k.number(shift)};
+    const {vector} r = {rest(k)};
+    const {vector} scale = ({vector})_mm256_slli_{word}(_mm256_add_{word}((__m256i)sum, {bias}), {k.mantissa});
+{quotient(k, vector)}
+    return (q * r2 + r) * scale + scale;
+}}"""
 
 
 def _exp(k: Constants, table: PowerTable) -> list[str]:
@@ -235,6 +267,11 @@ def _polynomial(numbers: Sequence[str]) -> str:
     return result
 
 
+POWERS: Mapping[str, tuple[float, float, Callable[[Constants], str]]] = {
+    "exp": (LOG2_E, LN2, lambda k: f"(x - n * {k.number(k.ln2[0])}) - n * {k.number(k.ln2[1])}"),
+    "exp2": (1, 1, lambda k: f"(x - n) * {k.number(LN2)}"),
+}
+"""For AVX2: the factor of an argument whose integer part is n, its inverse, and the text of r."""
 MAKERS: Mapping[str, Callable[[Constants, PowerTable], list[str]]] = {
     "exp": _exp,
     "exp2": _exp2,

@@ -38,7 +38,7 @@ def helpers(code: str, register: int | None) -> str:
     return "\n".join(texts)
 
 
-SHUFFLES = ("_lanes", "_scan", "_shift")
+SHUFFLES = ("_lanes", "_scan", "_shift", "_behind")
 """The endings of functions that move lanes."""
 
 OPENCL_VECTORS = {"u8": "uchar", "i8": "char", "i16": "short", "i32": "int", "i64": "long"}
@@ -183,6 +183,16 @@ def _shift(operation: str, dtype: DType, lanes: int) -> str:
 }}"""
 
 
+def _behind(operation: str, dtype: DType, lanes: int) -> str:
+    """The function that makes a vector of those that begin some elements further on, and a vector before that."""
+    name, by = f"{dtype.name}x{lanes}", int(operation.removeprefix("by"))
+    places = ", ".join(str(lane + lanes - by) for lane in range(lanes))
+    return f"""{INLINE} void {operation}_behind_{name}({name} *x, const {name} *last, const {name} *next)
+{{
+    {SHUFFLE}(*x, *last, *next, {_places(dtype).name}x{lanes}, {places})
+}}"""
+
+
 def _moved(to: str, x: str, dtype: DType, lanes: int, by: int) -> str:
     """A vector's lanes moved up by some, with those of `none` below."""
     places = ", ".join(str(lane if lane < by else lanes + lane - by) for lane in range(lanes))
@@ -206,6 +216,7 @@ MAKERS: Mapping[str, Callable[[str, DType, int], str]] = {
     "into": _into,
     "scan": _scan,
     "shift": _shift,
+    "behind": _behind,
     vector_functions.OF_VECTOR: vector_functions.text,
 }
 """The makers of functions by the word behind their operation; those of `lanes` depend on the register."""

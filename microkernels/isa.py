@@ -140,6 +140,16 @@ def host_cpu_flags() -> frozenset[str]:
     return frozenset()
 
 
+BYTES = {"avx512": ("avx512vbmi", "-mavx512vbmi")}
+"""The feature of CPUs that moves bytes to any place of a vector, with the compiler's flag for it."""
+
+
+def moving_bytes(isa: ISA) -> tuple[str, ...]:
+    """The flags of what this CPU moves bytes with, beside an instruction set."""
+    feature, flag = BYTES.get(isa.name, ("", ""))
+    return (flag,) if feature in host_cpu_flags() else ()
+
+
 def host() -> ISA:
     """The best ISA that runs on this CPU."""
     return next(isa for isa in ISAS.values() if isa.runs_here())

@@ -186,6 +186,15 @@ def followed(nest: Nest, isa: ISA, threads: int, basis: Basis) -> Schedule:
     return made
 
 
+def known_schedule(nest: Nest, isa: ISA, threads: int, basis: Basis) -> Schedule:
+    """The same for a kernel that was compiled: if that was here and not long ago, the model is not asked again."""
+    if basis is not None:
+        return followed(nest, isa, threads, basis)
+    from poly.autoschedule.default import known_default
+
+    return known_default(nest, here(isa, threads))
+
+
 def translate(schedule: Schedule, isa: ISA) -> Compiled:
     """The C text of a schedule whose nest has been checked; nothing is built or kept."""
     from poly.lowering.lower import lower

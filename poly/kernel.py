@@ -16,11 +16,11 @@ from codegen.errors import ArgumentError
 from codegen.names import function_name
 from codegen.signature import Signature
 from microkernels.errors import plain
-from microkernels.isa import ISA
+from microkernels.isa import ISA, moving_bytes
 from poly.checks import checked_size
-from poly.compiled import Basis, Compiled, compiled, followed, prepacked
+from poly.compiled import Basis, Compiled, compiled, known_schedule, prepacked
 from poly.errors import ScheduleError
-from poly.ir.lookups import IndexRead, check_indices, index_reads
+from poly.ir.lookups import IndexRead, are_inside, check_indices, index_reads
 from poly.ir.nest import Nest
 from poly.ir.sizes import fitted
 from poly.ir.strided import with_strides
@@ -197,7 +197,7 @@ class Kernel(Scheduled):
             raise ArgumentError(f"{self.packed.array} is packed before, and a kernel has one such operand")
         nest, values = told(self.nest, array, value)
         pack = partial(packed_before, array=array)
-        schedule = pack(followed(nest, self.isa, self.threads, self.basis))
+        schedule = pack(known_schedule(nest, self.isa, self.threads, self.basis))
         if self.basis is None:
             schedule = with_ready(nest, array, schedule, pack, here(self.isa, self.threads))
         made = prepacked(nest, self.isa, self.threads, schedule, array)
@@ -264,8 +264,24 @@ class Kernel(Scheduled):
         return self._checked_call if self._index_reads else self._caller
 
     def _checked_call(self, *arguments: Any, **keywords: Any) -> None:
-        self._check_indices(arguments, {name: value for name, value in keywords.items() if name != "threads"})
+        if not self._index_ranges or not are_inside(self._index_ranges, arguments):
+            self._check_indices(arguments, {name: value for name, value in keywords.items() if name != "threads"})
         self._caller(*arguments, **keywords)
+
+    @cached_property
+    def _index_ranges(self) -> tuple[tuple[int, str, int, int], ...]:
+        """What `are_inside` takes, for known sizes; nothing if some are open."""
+        if self.nest.sizes:
+            return ()
+        places = {buffer.name: place for place, buffer in enumerate(self.signature.buffers)}
+        reads = ((read.index.array, read.range(dict(self.nest.fixed))) for read in self._index_reads)
+        return tuple((places[name], self.nest.array(name).dtype.numpy_name, *ends) for name, ends in reads)
+
+    @property
+    def _flags(self) -> tuple[str, ...]:
+        """The compiler's flags. Loops over colours and the like bring every third or fourth byte together."""
+        bytes_there = any(array.dtype.size == 1 for array in self.nest.arrays)
+        return (*self.compiled.flags, *moving_bytes(self.isa)) if bytes_there else self.compiled.flags
 
     @cached_property
     def _library(self) -> Any:
@@ -274,7 +290,7 @@ class Kernel(Scheduled):
 
         limit = RECORD_SECONDS if self.record is not None else None
         with using(self.toolchain):
-            return load(self.compiled.library, declarations(self.signature), self.compiled.flags, limit)
+            return load(self.compiled.library, declarations(self.signature), self._flags, limit)
 
     @cached_property
     def _pool(self) -> Pool:

@@ -9,7 +9,7 @@ from textwrap import indent
 from typing import TYPE_CHECKING, Literal
 
 from microkernels.isa import ISA
-from poly.compiled import Basis, followed
+from poly.compiled import Basis, known_schedule
 from poly.display import Block, Displayed, Preformatted
 from poly.ir.nest import Nest
 from poly.schedules.schedule import Schedule
@@ -30,7 +30,7 @@ class Scheduled(Displayed):
     @cached_property
     def schedule(self) -> Schedule:
         """The schedule that the kernel follows: the given one, a record's, or the model's."""
-        return followed(self.nest, self.isa, self.threads, self.basis)
+        return known_schedule(self.nest, self.isa, self.threads, self.basis)
 
     @property
     def record(self) -> Record | None:

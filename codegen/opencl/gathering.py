@@ -83,7 +83,7 @@ class DeviceGatherer:
             memories.append(memory)
             arrays.append(value)
             pointers.append(memory.int_ptr)
-        if any(pointers.count(pointers[n]) > 1 for n in self._written):
+        if len({*pointers}) < len(pointers) and any(pointers.count(pointers[n]) > 1 for n in self._written):
             return None
         return OnDevice(tuple(form), memories, arrays)
 

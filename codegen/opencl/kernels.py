@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import cgen
 
 from codegen import style
+from codegen.instruction_text import FENCES
 from codegen.instructions import ITEM
 from codegen.integer import Int, Linear, Test, minimum, primary
 from codegen.loop_ir import Node
@@ -139,11 +140,13 @@ def _written(
         setup.append(Line(f"const int64_t {GROUP} = (int64_t)get_group_id(0);"))
         setup += [_part(workspace) for workspace in body.apart]
     whole = style.Braces([*setup, *lines])
+    text = str(whole)
     arguments = _arguments(program, names_in([whole]), scope, body.apart)
-    head = prototype("void", name, [_parameter(program, argument) for argument in arguments])
+    alone = FENCES["global"] not in text
+    head = prototype("void", name, [_parameter(program, argument, alone) for argument in arguments])
     attributes = ", ".join(_attributes(program, body.items))
     attribute = f"__kernel __attribute__(({attributes}))" if attributes else "__kernel"
-    return Written(f"{attribute}\n{head}\n{whole}", DeviceKernel(name, arguments, (body.items,)), Launch(name, groups))
+    return Written(f"{attribute}\n{head}\n{text}", DeviceKernel(name, arguments, (body.items,)), Launch(name, groups))
 
 
 def _attributes(program: Program, items: int) -> list[str]:
@@ -189,12 +192,15 @@ def _arguments(
     return tuple(argument for argument in candidates if argument.name in names)
 
 
-def _parameter(program: Program, argument: Argument) -> Parameter:
+def _parameter(program: Program, argument: Argument, alone: bool) -> Parameter:
     """The declaration of an argument.
 
     Only arrays that are written are `restrict`: that suffices to tell them from all others. From a `restrict` input
     NVIDIA's compiler (580.159) reads through a cache that no store updates, and `c ? out[0] : in[i]` becomes one such
     read, of either array.
+
+    None is where items read what others of their group write, which are not `alone` then: `restrict` says that nobody
+    else writes what an item reads, so that the same compiler reads it before the barrier.
     """
     if argument.kind == "integer":
         return Parameter("int64_t ", argument.name)
@@ -203,7 +209,8 @@ def _parameter(program: Program, argument: Argument) -> Parameter:
         return Parameter(f"{argument.dtype.c_name} ", argument.name)
     if any(c_name(b.name) == argument.name and b.kind == "in" for b in program.buffers):
         return Parameter(f"{KEYWORDS['global']}const {argument.dtype.c_name} *", argument.name)
-    return Parameter(f"{KEYWORDS['global']}{argument.dtype.c_name} *restrict ", argument.name)
+    restrict = "restrict " if alone else ""
+    return Parameter(f"{KEYWORDS['global']}{argument.dtype.c_name} *{restrict}", argument.name)
 
 
 def scratch_name(workspace: Workspace) -> str:

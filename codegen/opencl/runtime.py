@@ -31,6 +31,8 @@ LANES = 32
 """The number of queues whose kernels are kept ready."""
 FORMS = 512
 """The number of forms of arrays whose sizes are kept."""
+COMPLETE = 0
+"""OpenCL's CL_COMPLETE: the status of a command that has ended without an error."""
 UNCHANGED = "Nothing has been changed."
 PARTIAL = "Outputs may hold a part of the results."
 
@@ -192,11 +194,17 @@ class Executable:
             if queue is None:
                 queue = array.queue
         lane = self._lane(queue)
-        check_context(arrays, lane.queue, lane.context)
-        wait = lane.open(wait) if wait else wait
-        event = self._run(lane, memories, arrays, extent, wait, orders.enqueue)
+        others = arrays if queue is None else [array for array in arrays if array.queue is not queue]
+        check_context(others, lane.queue, lane.context)
+        foreign = lane.open(wait) if wait else wait
+        if foreign and not lane.fence:
+            foreign = _pending(foreign, arrays)
+        event = self._run(lane, memories, arrays, extent, foreign, orders.enqueue)
         for n in self._outputs:
-            values[n].add_event(event)
+            if foreign or lane.fence:
+                values[n].add_event(event)
+            else:
+                values[n].events[:] = (event,)  # the queue runs in order: what is left out ends before it
         return event
 
     def _on_host(self, values: Sequence[Any], extent: Extent, orders: Orders) -> None:
@@ -262,3 +270,12 @@ class Executable:
     def _device_error(self, error: Exception, arrays: Iterable[Any], extent: Extent, outputs: str) -> DeviceError:
         wanted = sum(array.nbytes for array in arrays) + sum(extent.scratch)
         return device_error(error, self.device, wanted, outputs)
+
+
+def _pending(events: list[Any], arrays: Sequence[Any]) -> list[Any]:
+    """The events that have not ended well yet; the arrays forget the others, which each call would look at again."""
+    ended = {event for event in events if event.command_execution_status == COMPLETE}
+    for array in arrays:
+        if not ended.isdisjoint(array.events):
+            array.events[:] = [event for event in array.events if event not in ended]
+    return [event for event in events if event not in ended]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from math import prod
 from random import Random
@@ -14,7 +14,7 @@ from codegen.expr import Load
 from codegen.integer import Affine, lookups
 from codegen.promotion import LARGEST_INDEX
 from microkernels.errors import shown
-from poly.analysis.values import Sources, ValueFlow
+from poly.analysis.values import ValueFlow
 from poly.errors import SpecError
 from poly.ir.budget import QUESTION, TooCostly, limited
 from poly.ir.guards import unconditional
@@ -47,9 +47,11 @@ def check(nest: Nest) -> Nest:
     statements = tuple(_checked(statement, nest) for statement in nest.statements)
     if all(new is old for new, old in zip(statements, nest.statements, strict=True)):
         return nest
-    with suppress(TooCostly), limited(QUESTION, apart=True):
-        statements = _without_readers(nest, statements)
-    return replace(nest, statements=statements)
+    try:
+        with limited(QUESTION, apart=True):
+            return replace(nest, statements=_without_readers(nest, statements, ValueFlow(nest)))
+    except TooCostly:
+        return replace(nest, statements=_without_readers(nest, statements, None))
 
 
 def inside(nest: Nest) -> Nest:
@@ -90,25 +92,27 @@ def conditions(nest: Nest) -> tuple[Affine, ...]:
     return tuple(value for value in found if value not in [Affine.name(size) for size in nest.sizes])
 
 
-def _without_readers(nest: Nest, statements: Sequence[Statement]) -> tuple[Statement, ...]:
-    """Statements that lack some iterations of a nest, without what depends on these by locals."""
+def _without_readers(nest: Nest, statements: Sequence[Statement], flow: ValueFlow | None) -> tuple[Statement, ...]:
+    """Statements that lack some iterations of a nest, without what depends on these by locals.
+
+    A recurrence would go on from iteration to iteration: those go at once that read an element which others that are
+    gone would have written, and if there are still more, all with these sizes. Without the flow, these go at first.
+    """
     pairs = zip(statements, nest.statements, strict=True)
     gone = {old.name: old.domain.subtract(new.domain) for new, old in pairs if new is not old}
-    flow, todo = ValueFlow(nest), [*gone]
+    todo, times = [*gone], Counter[str]()
     left = {s.name: s for s in statements}
     while todo:
         writer = nest.statement(todo.pop())
         if nest.array(writer.target.array).kind != "local":
             continue
-        values = isl.UnionSet.from_set(gone[writer.name])
-        for reader, sources in _readers(flow, writer.target.array):
-            found = sources.written.intersect_range(values).domain()
-            before = gone.get(reader.name)
-            if found.is_empty() or (before is not None and found.is_subset(isl.UnionSet.from_set(before))):
+        for reader, load in _readers(nest, writer.target.array):
+            lost, before = gone[writer.name], gone.get(reader.name)
+            found = _reading(reader, load, lost, flow)
+            if found.is_empty() or (before is not None and found.is_subset(before)):
                 continue
-            again = before is not None  # perhaps a recurrence, in whose iterations this would go on
-            at_once = reader.domain.intersect_params(gone[writer.name].params())
-            more = at_once if again else isl.Set.from_union_set(found)
+            more = (found, _of_elements(reader, load, writer, lost), _at_once(reader, lost))[min(times[reader.name], 2)]
+            times[reader.name] += 1
             gone[reader.name] = more if before is None else before.union(more)
             rest = reader.domain.intersect_params(nest.context).subtract(gone[reader.name]).coalesce()
             left[reader.name] = replace(reader, domain=rest.gist_params(nest.context).coalesce())
@@ -116,13 +120,31 @@ def _without_readers(nest: Nest, statements: Sequence[Statement]) -> tuple[State
     return tuple(left.values())
 
 
-def _readers(flow: ValueFlow, array: str) -> Iterator[tuple[Statement, Sources]]:
-    """The statements that read an array, with where each access takes its values from."""
-    for statement in flow.nest.statements:
-        for load in dict.fromkeys(load for load in statement.reads if load.array == array):
-            sources = flow.read(statement.name, load)
-            assert sources is not None, "nothing passes through copies here"
-            yield statement, sources
+def _readers(nest: Nest, array: str) -> Iterator[tuple[Statement, Load]]:
+    """The statements that read an array, and their reads."""
+    for statement in nest.statements:
+        yield from ((statement, load) for load in dict.fromkeys(statement.reads) if load.array == array)
+
+
+def _reading(reader: Statement, load: Load, gone: isl.Set, flow: ValueFlow | None) -> isl.Set:
+    """The iterations that read what those of a writer that are gone would have written."""
+    if flow is None:
+        return _at_once(reader, gone)
+    sources = flow.read(reader.name, load)
+    assert sources is not None, "nothing passes through copies here"
+    found = sources.written.intersect_range(isl.UnionSet.from_set(gone)).domain()
+    return isl.Set.empty(reader.domain.get_space()) if found.is_empty() else isl.Set.from_union_set(found)
+
+
+def _of_elements(reader: Statement, load: Load, writer: Statement, gone: isl.Set) -> isl.Set:
+    """The iterations that read an element, at any time, which those that are gone would have written."""
+    elements = writer.relation(writer.target).intersect_domain(gone).range()
+    return _at_once(reader, gone).intersect(reader.relation(load).intersect_range(elements).domain())
+
+
+def _at_once(reader: Statement, gone: isl.Set) -> isl.Set:
+    """All iterations with sizes at which some are gone."""
+    return reader.domain.intersect_params(gone.params())
 
 
 def _without(context: isl.Set, part: isl.BasicSet, sizes: tuple[str, ...]) -> isl.Set:

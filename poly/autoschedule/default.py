@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple, TypeVar
 
 from microkernels.opencl_isa import DeviceISA, is_gpu
@@ -67,6 +67,9 @@ from poly.schedules.schedule import Schedule, schedule
 AFFORDABLE = 12_000_000
 """The number of isl operations allowed for choosing a schedule: a few seconds."""
 
+LATEST = 64
+"""The default schedules that are kept for those who ask again."""
+
 RESERVE = 50
 """The percentage of these operations that is kept for what follows when forms are compared."""
 
@@ -76,7 +79,24 @@ def default_schedule(nest: Nest, target: Target) -> Schedule:
 
     If finding one, or its loops, would take isl too long, it is the loops as written, with a CostWarning.
     """
-    return default_form(nest, target).tried
+    made = default_form(nest, target).tried
+    _latest(nest, target)[:] = [(nest, made)]
+    return made
+
+
+def known_default(nest: Nest, target: Target) -> Schedule:
+    """The same outside of any budget: not made again if it was one of the last ones.
+
+    A compilation makes its own, as what is left of its budget must not depend on calls before.
+    """
+    made = next((made for own, made in _latest(nest, target) if own is nest), None)
+    return made or default_schedule(nest, target)
+
+
+@lru_cache(LATEST)
+def _latest(nest: Nest, target: Target) -> list[tuple[Nest, Schedule]]:
+    """Where the last default schedules are kept, with the nests themselves: equal ones may come from other texts."""
+    return []
 
 
 def default_form(nest: Nest, target: Target) -> Form:

@@ -89,7 +89,7 @@ def _cpu_family(nest: Nest, target: Target, coarse: bool) -> Family:
     return replace(loops, structures=(*loops.structures, *tilings.structures)) if tilings else loops
 
 
-def loop_structures(nest: Nest, target: Target, sizes: Mapping[str, int] | None = None) -> Family:
+def loop_structures(nest: Nest, target: Target) -> Family:
     """The structures of a nest's loops, which are all forms that the rules make; the choice is the default schedule.
 
     order       of the loops, fused or not
@@ -97,7 +97,7 @@ def loop_structures(nest: Nest, target: Target, sizes: Mapping[str, int] | None 
     blocks      none, of loops, of cache lines, of time steps, in registers
     or          a microkernel for a matrix-vector product, a non-rectangular contraction or blocks of a factorisation
 
-    `sizes` are values of the nest's open sizes, at which costs are predicted. Forms too costly for isl are left out.
+    Forms too costly for isl are left out.
     """
     default = default_form(nest, target)
     found: dict[Traits, Form] = {}
@@ -108,7 +108,7 @@ def loop_structures(nest: Nest, target: Target, sizes: Mapping[str, int] | None 
         for form in all_forms(nest, target, product):
             found.setdefault(form.traits, form)
     found[default.traits] = default
-    structures = tuple(form.structure(target, sizes or {}) for form in found.values())
+    structures = tuple(form.structure(target, {}) for form in found.values())
     return Family(structures, Point(list(found).index(default.traits), default.at()))
 
 
@@ -140,7 +140,7 @@ def _gpu_family(nest: Nest, isa: DeviceISA, target: Target) -> Family:
     """
     default = default_form(nest, target)
     made, group = default.tried, group_structure(nest, isa, default.tried)
-    found = [*([group] if group else []), *gpu_loop_structures(nest, isa, {})]
+    found = [*([group] if group else []), *gpu_loop_structures(nest, isa)]
     structures = [structure for structure, _ in found]
     traits = [structure.traits for structure in structures]
     values = found[traits.index(default.traits)][1] if default.traits in traits else None

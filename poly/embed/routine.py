@@ -15,7 +15,7 @@ from microkernels.errors import TargetError
 from microkernels.isa import ISA, ISAS, host_machine
 from poly.analysis.bounds import check
 from poly.analysis.facts import delicate, drifts
-from poly.autoschedule.default import default_schedule
+from poly.autoschedule.default import known_default
 from poly.compiled import kernels_of
 from poly.embed.group import Group
 from poly.embed.trials import trials
@@ -145,7 +145,7 @@ def scheduled(kernel: Scheduled, nest: Nest, isa: ISA, threads: int) -> Schedule
                 return made
     rates = known_rates(own, threads)
     known = caches(threads).within(rates) if isa.machine in ("", host_machine()) else USUAL
-    return default_schedule(nest, Target(own, known, rates, threads, tuple(sorted(set(isa.cpu_flags) & FLAGS.keys()))))
+    return known_default(nest, Target(own, known, rates, threads, tuple(sorted(set(isa.cpu_flags) & FLAGS.keys()))))
 
 
 def _needed(made: Schedule, isa: ISA) -> list[str]:

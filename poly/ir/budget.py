@@ -193,12 +193,20 @@ def _is_spent() -> bool:
 
 def _used() -> int:
     """The operations since the counter's restart, overestimated by up to 2x: isl only tells if a limit is reached."""
-    limit = 16
-    while True:
-        isl.DEFAULT_CONTEXT.set_max_operations(limit)
-        if not _is_spent():
-            return limit
-        limit *= 2
+    low, high = 3, 12
+    while _reaches(1 << high):
+        low, high = high, high + 4
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if _reaches(1 << middle) else (low, middle)
+    isl.DEFAULT_CONTEXT.set_max_operations(1 << high)  # not one that is spent
+    return 1 << high
+
+
+def _reaches(limit: int) -> bool:
+    """Whether isl has used this number of operations since the counter's restart."""
+    isl.DEFAULT_CONTEXT.set_max_operations(limit)
+    return _is_spent()
 
 
 def _in_child() -> None:

@@ -93,11 +93,10 @@ class Instances:
         """`{ name[…] -> [all combinations of values from the functions' least to their greatest] }`."""
         box = isl.Map.from_domain(self.domain)
         for function in functions:
-            between = isl.Map.from_pw_aff(self.low(function)).intersect_domain(self.domain)
-            between = between.apply_range(isl.Map("{ [l] -> [x] : l <= x }"))
-            above = isl.Map.from_pw_aff(self.high(function)).intersect_domain(self.domain)
-            between = between.intersect(above.apply_range(isl.Map("{ [h] -> [x] : x <= h }")))
-            box = box.flat_range_product(between)
+            values = self.values([function])
+            from_least = values.apply_range(isl.Map("{ [v] -> [x] : v <= x }"))
+            to_greatest = values.apply_range(isl.Map("{ [v] -> [x] : x <= v }"))
+            box = box.flat_range_product(from_least.intersect(to_greatest))
         return box
 
     def is_box(self, functions: Sequence[isl.PwAff]) -> bool:
@@ -129,4 +128,4 @@ def span(points: isl.Set, function: isl.PwAff) -> tuple[isl.Val, isl.Val] | None
 
 @kept(KNOWN)
 def _is_box(instances: Instances, functions: tuple[isl.PwAff, ...]) -> bool:
-    return bool(instances.values(functions).is_equal(instances.box(functions)))
+    return bool(instances.box(functions).is_subset(instances.values(functions)))

@@ -146,9 +146,28 @@ def check_indices(nest: Nest, reads: tuple[IndexRead, ...], given: Fitted) -> No
     sizes = {**dict(nest.fixed), **given.sizes}
     for read in reads:
         values = given.values[read.index.array]
-        low, end = read.range(sizes)
-        if values.size and (values.min() < low or values.max() >= end):
+        if not _are_inside(values, *read.range(sizes)):
             _check_each(nest, read, values, sizes)
+
+
+def are_inside(reads: tuple[tuple[int, str, int, int], ...], arguments: tuple[Any, ...]) -> bool:
+    """Whether arguments are sure to have indices inside: each at its position, with its type, least value and end."""
+    return all(
+        place < len(arguments)
+        and type(values := arguments[place]) is np.ndarray
+        and values.dtype.name == dtype
+        and _are_inside(values, low, end)
+        for place, dtype, low, end in reads
+    )
+
+
+def _are_inside(values: np.ndarray[Any, Any], low: int, end: int) -> bool:
+    """Whether all values are at least `low` and less than `end`: in one pass where negative ones are large unsigned."""
+    if not values.size:
+        return True
+    if low == 0 and end <= np.iinfo(values.dtype).max:
+        return bool(values.view(f"u{values.itemsize}").max() < end)
+    return bool(values.min() >= low and values.max() < end)
 
 
 def _check_each(nest: Nest, read: IndexRead, values: np.ndarray[Any, Any], sizes: Mapping[str, int]) -> None:

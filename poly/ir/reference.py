@@ -83,6 +83,8 @@ def _function(nest: Nest, sizes: Mapping[str, int], has_empty: bool) -> Callable
     names: dict[str, Any] = {n: v.evaluate(known) if isinstance(v, Linear) else v for n, v in nest.names}
     module = _Runnable(nest, names, has_empty).visit(ast.parse(nest.source))
     names |= {PREFIX + name: function for name, function in _functions().items()}
+    if has_empty:
+        names[PREFIX + "local"] = lambda shape, dtype: _Partial(_local(shape, dtype))
     names |= {PREFIX + dtype.name: _maker(dtype) for dtype in DTYPES.values()}
     exec(compile(ast.fix_missing_locations(module), nest.file, "exec"), names)
     function: Callable[..., None] = names[nest.name]
@@ -209,6 +211,24 @@ def _local(shape: tuple[int, ...], dtype: str) -> np.ndarray:
     return np.full(extents, np.nan if kind.is_float else 0, numpy_type(kind))
 
 
+class _Partial:
+    """A local array; an element has no value where the statement that would assign it was left out."""
+
+    def __init__(self, values: np.ndarray) -> None:
+        self._values, self._lost = values, np.zeros(values.shape, bool)
+
+    def __getitem__(self, place: Any) -> Any:
+        if self._lost[place]:
+            raise IndexError
+        return self._values[place]
+
+    def __setitem__(self, place: Any, value: Any) -> None:
+        self._values[place], self._lost[place] = value, False
+
+    def __delitem__(self, place: Any) -> None:
+        self._lost[place] = True
+
+
 class _Runnable(ast.NodeTransformer):
     """The function without types and decorators; locals get their types, and calls are replaced by `_functions`.
 
@@ -220,6 +240,7 @@ class _Runnable(ast.NodeTransformer):
     def __init__(self, nest: Nest, names: Mapping[str, Any], has_empty: bool) -> None:
         self._names = names
         self._has_empty = has_empty
+        self._local = frozenset(array.name for array in nest.arrays if array.kind == "local")
         self._types = {array.name: array.dtype.name for array in nest.arrays}
         self._bf16 = any(array.dtype == bf16 for array in nest.arrays)
         self._wraps = self._bf16 or any(not array.dtype.is_float for array in nest.arrays)
@@ -292,9 +313,35 @@ class _Runnable(ast.NodeTransformer):
         return ast.Constant(self._names[ast.unparse(node)])  # of math and NumPy, such as math.pi
 
     def _block(self, body: list[ast.stmt]) -> list[ast.stmt]:
-        found = [self.visit(statement) for statement in body]
-        steps = [s for step in found for s in (step if isinstance(step, list) else [step])]
-        return [_left_out_if_empty(step) for step in steps] if self._has_empty else steps
+        made: list[ast.stmt] = []
+        for statement in body:
+            lost = self._lost(copy.deepcopy(statement)) or [ast.Pass()]
+            visited = self.visit(statement)
+            steps = visited if isinstance(visited, list) else [visited]
+            is_loop = isinstance(statement, ast.For)  # its statements are on their own
+            made += steps if is_loop or not self._has_empty else [_left_out_if_empty(steps, lost)]
+        return made
+
+    def _lost(self, statement: ast.stmt) -> list[ast.stmt]:
+        """What takes the values from all that a statement would assign of locals."""
+        match statement:
+            case ast.For(target=index, iter=values, body=body):
+                inner = [lost for each in body for lost in self._lost(each)]
+                return [ast.For(index, values, inner, [])] if inner else []
+            case ast.If(test=test, body=body, orelse=orelse):
+                then, other = ([lost for each in side for lost in self._lost(each)] for side in (body, orelse))
+                return [*then, *other] if self._is_data(test) else [ast.If(test, then or [ast.Pass()], other)]
+            case ast.Assign(targets=targets):
+                return [lost for target in targets for lost in self._without(target)]
+            case ast.AugAssign(target=target) | ast.AnnAssign(target=target, value=ast.expr()):
+                return self._without(target)
+        return []
+
+    def _without(self, target: ast.expr) -> list[ast.stmt]:
+        if isinstance(target, ast.Name):
+            return ast.parse(f"{target.id} = None; del {target.id}").body
+        is_local = isinstance(target, ast.Subscript) and ast.unparse(target.value) in self._local
+        return ast.parse(f"del {ast.unparse(target)}").body if is_local else []
 
     def _test(self, test: ast.expr) -> ast.expr:
         """A condition: one on data has the arithmetic of data, any other is plain Python."""
@@ -347,17 +394,10 @@ class _Runnable(ast.NodeTransformer):
         return ast.Call(ast.Name(PREFIX + name, ast.Load()), arguments, [])
 
 
-def _left_out_if_empty(step: ast.stmt) -> ast.stmt:
-    """A statement that is left out if what it reads does not exist; then a local that it assigns does not, either.
-
-    The statements in a loop are on their own.
-    """
-    if isinstance(step, ast.For):
-        return step
-    written = {node.id for node in ast.walk(step) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+def _left_out_if_empty(steps: list[ast.stmt], lost: list[ast.stmt]) -> ast.stmt:
+    """Steps that are left out if what they read does not exist; then what they assign of locals is `lost`."""
     missing = ast.Tuple([ast.Name(error.__name__, ast.Load()) for error in (IndexError, UnboundLocalError)], ast.Load())
-    lost = ast.parse("".join(f"{name} = None; del {name}\n" for name in sorted(written)) or "pass").body
-    return ast.Try([step], [ast.ExceptHandler(missing, None, lost)], [], [])
+    return ast.Try(steps, [ast.ExceptHandler(missing, None, lost)], [], [])
 
 
 class _LookedUp(ast.NodeTransformer):

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
+from math import ceil
 
 import islpy as isl
 
 from codegen.expr import Load
-from codegen.integer import Int
+from codegen.integer import Int, slopes
 from poly.ir.instances import span
-from poly.ir.layout import offset, step
+from poly.ir.layout import offset, step, strides
 from poly.ir.nest import Nest, Statement
 from poly.ir.paths import Path
 from poly.ir.tree import Band, only_loops
 
 STRIDED = 16
 """The cost of an access that touches another cache line each time; one that goes to the next element costs 1."""
+
+SELDOM = 32
+"""The iterations, one for each work-item or lane side by side, in which a change of the element counts."""
 
 
 def moved_iterator(statement: Statement, path: Path, loop: str, by: int = 1) -> str | None:
@@ -118,8 +123,14 @@ def extent(nest: Nest, band: Band) -> int | None:
 
 
 def lines(nest: Nest, access: Load, iterator: str) -> int:
-    """Cache lines that an access touches along `iterator`, relative to contiguous elements; 0 if it stays at one."""
-    if not any(iterator in index.names for index in access.indices):
-        return 0
-    apart = step(nest.array(access.array), access, iterator).number
-    return STRIDED if apart is None else min(STRIDED, abs(apart))
+    """Cache lines that an access touches along `iterator`, relative to contiguous elements; 0 if it stays at one.
+
+    It also stays if it goes on by an element in more than SELDOM iterations, as `x[i // 512]` does.
+    """
+    apart = Fraction()
+    for index, stride in zip(access.indices, strides(nest.array(access.array)), strict=True):
+        slope = slopes(index).get(iterator, 0)
+        if slope and stride.number is None:
+            return STRIDED
+        apart += slope * (stride.number or 0)
+    return 0 if abs(apart) * SELDOM < 1 else min(STRIDED, ceil(abs(apart)))

@@ -40,7 +40,7 @@ from poly.lowering.storage import with_storage
 LOWERED = 2_000_000
 """Operations that isl may use for copies, microkernels and loops, and again for loops with conditions inside."""
 
-KNOWN = 2
+KNOWN = 8
 """The programs that are kept."""
 
 ROUTINES = {"gemv": gemv_source, "scatter": scatter_source}

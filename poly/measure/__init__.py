@@ -1,5 +1,4 @@
-"""Measurement: candidates are compiled in parallel, then checked and timed one at a time in a child process."""
+"""Measurement: candidates are compiled in parallel, then checked and timed one at a time in a child process.
 
-from poly.measure.live import Effort, LiveMeasurer
-
-__all__ = ["Effort", "LiveMeasurer"]
+That process imports little: nothing is imported here.
+"""

@@ -9,10 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, prod
 
+from codegen.expr import Const, Load
+from codegen.integer import Affine
 from microkernels.dot import DotProduct
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
 from microkernels.product import StepOperation
+from poly.analysis.contraction import Contraction
 from poly.analysis.roles import Axis, Roles
 from poly.model.choice import ASSUMED_STRIDE, Choice, call_steps
 from poly.model.core import Target
@@ -27,6 +30,8 @@ LEFT, RIGHT = 1, 2
 """The operands' numbers; the output is 0."""
 
 SIDES: tuple[Side, ...] = ("output", "left", "right")
+
+NAMELESS, UNKNOWN = Load("", ()), Affine.name("")
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,20 @@ class ContractionView:
     together: int | None = None
     dot: DotProduct | None = None
     """What multiplies and adds the elements of several steps at a time, if the operands' types and the CPU allow it."""
+
+    @property
+    def anonymous(self) -> ContractionView:
+        """The same without the names of the nest, so that contractions which are alike to the model are equal."""
+        renamed = {axis: _renamed(axis, f"axis{at}") for at, axis in enumerate(self.axes)}
+        c, r = self.roles.contraction, self.roles
+
+        def plain(axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
+            return tuple(renamed[axis] for axis in axes)
+
+        alike = Contraction("", NAMELESS, NAMELESS, NAMELESS, Const(1), (), (), (), (), c.dtype, c.elements, c.product)
+        own = Roles(alike, plain(r.rows), plain(r.columns), plain(r.reduce), plain(r.batch), plain(r.overlaps))
+        rows, columns = (plain(self.rows), plain(self.extra_rows)), (plain(self.columns), plain(self.extra_columns))
+        return ContractionView(own, *rows, *columns, self.isa, self.dtype, self.together, self.dot)
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -91,6 +110,12 @@ class ContractionView:
     def turned(self, packed: bool) -> Axis | None:
         """The extra column axis along which the packed right operand is contiguous."""
         return turned(self.extra_columns, ()) if packed and self.together else None
+
+
+def _renamed(axis: Axis, name: str) -> Axis:
+    """The axis with another name; strides that depend on open sizes are all the same to the model."""
+    output, left, right = (UNKNOWN if one.number is None else one for one in (axis.output, axis.left, axis.right))
+    return Axis(name, axis.extent, output, left, right)
 
 
 def _stride(axis: Axis, side: Side) -> int:

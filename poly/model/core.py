@@ -6,9 +6,11 @@ particular machine; they serve to compare schedules.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from math import ceil, exp, factorial, gcd, inf
+from itertools import pairwise
+from math import ceil, exp, gcd, inf
 
 from microkernels.dot import DotProduct
 from microkernels.dtypes import DType
@@ -30,8 +32,11 @@ POINTERS = 14
 FULL = 0.75
 """The fraction of a cache that a working set may fill before lines are evicted, since replacement is imperfect."""
 
-ROOMY = 0.5
-"""The fraction of a second level up to which hardly a page lies in sets that are overfull."""
+MISSING = (0, 1 / 16, 1 / 4, 1 / 2, 3 / 4, 1)
+"""The parts of the lines of a working set that are told apart: few already cost much, since far lines take so long."""
+
+MANY = 4
+"""Times the size of a cache, of which hardly a line is used again."""
 
 HASHED = 4 << 20
 """The bytes from which a cache counts as a last level, whose sets are chosen by a hash of the address."""
@@ -123,14 +128,41 @@ class Target:
 
 
 @cache
-def overfull(ways: int) -> float:
-    """The part of the pages that lie in sets with more pages than ways, where a second level is filled by 5/8.
+def _evicted(lines: int, ways: int) -> float:
+    """The part of `lines` of one set, used in turn, that are gone when they are used again.
 
-    Pages lie anywhere, so the others in the sets of a page are as many as Poisson says. At 16 ways that is one of 20
-    pages, one of 100 where half of the cache is filled, and one of six at three quarters.
+    If the least recently used line is replaced, all are that do not fit. If any line may be, one stays if none of the
+    misses until its next use has chosen its way: m = 1 - exp(-m lines / ways). Real caches are in between.
     """
-    others = 5 / 8 * ways
-    return 1 - sum(exp(-others) * others**n / factorial(n) for n in range(ways))
+    part = 1.0
+    for _ in range(200):
+        part = 1 - exp(-part * lines / ways)
+    return (part + (lines > ways)) / 2
+
+
+@cache
+def missed(times: float, ways: int) -> float:
+    """The part of the lines that miss in a second level, if `times` of its size are used again and again.
+
+    Its sets are chosen by physical addresses and pages lie anywhere, so as many pages share sets as Poisson says: some
+    lines miss though there is room elsewhere. Of more than fits, some stay.
+    """
+    mean = min(times, MANY) * ways
+    found, chance = 0.0, exp(-mean)
+    for lines in range(1, ceil(3 * mean) + 3 * ways):
+        chance *= mean / lines
+        found += chance * lines * _evicted(lines, ways)
+    return found / mean if mean else 0.0
+
+
+@cache
+def rooms(ways: int) -> tuple[tuple[float, float], ...]:
+    """Parts of a second level, and how many more of the lines miss of working sets that are larger than each."""
+
+    def size(part: float) -> float:
+        return bisect_left(range(1, 100 * MANY), part, key=lambda n: missed(n / 100, ways)) / 100
+
+    return tuple((size((less + more) / 2), more - less) for less, more in pairwise(MISSING))
 
 
 def set_count(apart: int, size: int, ways: int) -> int:

@@ -10,7 +10,7 @@ section 4), in closed form for boxes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from math import ceil, inf, prod
@@ -94,11 +94,13 @@ class ArrayAccesses:
         return known
 
     def copied(self, counts: Counts) -> Footprint:
-        """The footprint of a copy, which has an element for each iteration: windows that overlap are apart in it."""
+        """The footprint of a copy, which has an element for each iteration: windows that overlap are apart in it.
+
+        Its lines are those that it is made from.
+        """
         found = self.touched(counts)
         again = prod(counts.get(name, 1) for name in self.loops) / found.elements
-        elements, bytes, lines = again * found.elements, again * found.bytes, again * found.lines
-        return Footprint(elements, bytes, lines, found.pages, found.run, found.pitch, found.written)
+        return replace(found, elements=again * found.elements, bytes=again * found.bytes)
 
     def stride(self, name: str) -> int:
         """The stride along a loop in elements; 0 if it does not index the array."""

@@ -109,6 +109,10 @@ class Diagonals(NamedTuple):
         count = self.along + self.across
         return tuple(float(min(n, count - n, self.along, self.across)) for n in range(1, count))
 
+    def between(self, threads: int) -> float:
+        """The fraction of blocks where the parts of two threads meet: one for each two, or all of a short diagonal."""
+        return sum(min(length, threads - 1) for length in self.lengths) / sum(self.lengths)
+
 
 @dataclass(frozen=True)
 class PlainStatement:
@@ -227,27 +231,28 @@ class PlainStatement:
         at = self._parallel()
         if at is None:
             return (1.0,)
-        diagonals = self._diagonals(at, sizes)
-        return (max(1.0, self.view.widths(at, sizes)[at]),) if diagonals is None else diagonals.lengths
+        found = diagonals(self.view, at, sizes)
+        return (max(1.0, self.view.widths(at, sizes)[at]),) if found is None else found.lengths
 
     def _starts(self, sizes: Sizes) -> float:
         at = self._parallel()
         if at is None:
             return 0.0
         around = [ceil(self.view.widths(depth, sizes)[depth]) for depth in range(at)]
-        diagonals = self._diagonals(at, sizes)
-        if diagonals is not None:
-            around[diagonals.loop] = len(diagonals.lengths)
+        found = diagonals(self.view, at, sizes)
+        if found is not None:
+            around[found.loop] = len(found.lengths)
         return prod(around)
 
-    def _diagonals(self, at: int, sizes: Sizes) -> Diagonals | None:
-        """The diagonals that a parallel loop over blocks lies on; None if no loop around it goes along any."""
-        for position, ring in enumerate(self.view.enclosing[:at]):
-            if ring.across == at:
-                blocks = (self.view.widths(position, sizes)[loop] for loop in (position, at))
-                along, across = (max(1, ceil(count)) for count in blocks)
-                return Diagonals(position, along, across)
-        return None
+
+def diagonals(view: View, at: int, sizes: Sizes) -> Diagonals | None:
+    """The diagonals that a parallel loop over blocks lies on; None if no loop around it goes along any."""
+    for position, ring in enumerate(view.enclosing[:at]):
+        if ring.across == at:
+            blocks = (view.widths(position, sizes)[loop] for loop in (position, at))
+            along, across = (max(1, ceil(count)) for count in blocks)
+            return Diagonals(position, along, across)
+    return None
 
 
 def sides(made: Schedule, micro: Micro | None) -> dict[Side, Load]:

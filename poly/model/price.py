@@ -16,7 +16,7 @@ from math import ceil
 from typing import NamedTuple
 
 from poly.machine.description import LINE, PAGE
-from poly.model.core import FULL, MISS, SECOND_ENTRIES, WALK, Target
+from poly.model.core import FULL, MISS, SECOND_ENTRIES, WALK, Target, missed
 from poly.model.cost import Cost, CostPart
 from poly.model.leaf import Loops
 from poly.model.parts import Compute, NestedPart, ScheduleParts
@@ -196,19 +196,30 @@ def _late(form: ScheduleParts, traffic: Traffic, fetched: Mapping[str, Moved], t
 
 
 def _copies(whole: NestedPart, form: ScheduleParts, target: Target) -> float:
-    """Seconds of all copies: each line read from where it lies, and written to the second level, or beyond it.
+    """Seconds of all copies: from and to the second level, and more for each line that comes from further away.
 
+    Copies beside each other share the lines between them. What no longer fits in the second level goes to the last one.
     What was measured has pages that the first-level TLB does not hold, but the second one does.
     """
     total, level, unit = 0.0, _source(form, target), target.unit(form.computed[0].dtype)
     for place in whole.walk() if form.copied else ():
         for copy in place.part.copies:
             touched = place.part.touched[copy.operand]
-            lines = touched.lines / LINE * target.line("turned copy" if copy.across else "copy", level)
-            lines += touched.pages * target.costs.walked * (touched.pages > SECOND_ENTRIES)
-            beyond = touched.bytes / target.rates.l3 if touched.bytes > target.caches.l2 / 2 else 0.0
-            total += place.runs() * (lines * unit + beyond)
+            name = "turned copy" if copy.across else "copy"
+            near = target.line(name, "L2")
+            time = touched.bytes / LINE * near
+            time += _lines_of_their_own(place, copy.operand) * (target.line(name, level) - near)
+            time += touched.pages * target.costs.walked * (touched.pages > SECOND_ENTRIES)
+            evicted = touched.bytes * missed(touched.bytes / (target.caches.l2 or 1), target.caches.ways[1])
+            total += place.runs() * (time * unit + evicted / target.rates.l3)
     return total
+
+
+def _lines_of_their_own(place: NestedPart, operand: int) -> float:
+    """The lines that each run of a part fetches and the one before has not."""
+    touched, around = place.part.touched[operand], place.parts[-2:][0].touched[operand]
+    beside = around.lines / place.part.trips if around.elements > touched.elements else touched.lines
+    return min(touched.lines, beside) / LINE
 
 
 def _source(form: ScheduleParts, target: Target) -> str:

@@ -22,7 +22,7 @@ from poly.lowering.calls import untaken
 from poly.model.core import Target
 from poly.model.cost import Cost
 from poly.model.footprint import ArrayAccesses, Counts, Dimension, Footprint
-from poly.model.leaf import PlainStatement, leaf, sides, waiting
+from poly.model.leaf import PlainStatement, diagonals, leaf, sides, waiting
 from poly.model.parts import CopiedOperand, LoopPart, ScheduleParts, Side
 from poly.model.price import price
 from poly.model.tiles import TileCalls
@@ -58,16 +58,17 @@ class TreePart:
     accessed: tuple[Accessed, ...]
     below: tuple[TreePart, ...]
 
-    @property
-    def is_diagonal(self) -> bool:
-        """Whether the node is a loop across the diagonals of blocks that a loop around it goes along."""
-        return any(ring.across == self.depth for one in self.views for ring in one.enclosing[: self.depth])
+    def exchanged(self, sizes: Sizes, threads: int) -> dict[int, float]:
+        """The bytes of results that threads fetch from each other where they share diagonals of blocks.
 
-    def written(self, sizes: Sizes) -> dict[int, float]:
-        """The bytes of each operand that all iterations of the node's loop write, each counted for itself."""
-        runs = max(prod(one.widths(0, sizes)[: self.depth + 1]) for one in self.views)
-        results = {one.number for one in self.accessed if one.operand.written}
-        return {n: runs * one.bytes for n, one in self.touched(self.depth + 1, sizes).items() if n in results}
+        Where the parts of two threads meet, a block of the next diagonal needs what the other thread has written.
+        """
+        found = [(one, diagonals(one, self.depth, sizes)) for one in self.views]
+        passed = [
+            prod(one.widths(0, sizes)[: self.depth + 1]) * blocks.between(threads) for one, blocks in found if blocks
+        ]
+        results = {one.number for one in self.accessed if one.operand.written} if passed else {}
+        return {n: max(passed) * one.bytes for n, one in self.touched(self.depth + 1, sizes).items() if n in results}
 
     def touched(self, depth: int, sizes: Sizes) -> dict[int, Footprint]:
         """The footprint of each operand while the outer `depth` loops are fixed."""
@@ -118,12 +119,10 @@ class ScheduleModel:
         )
 
     def _exchanged(self, sizes: Sizes) -> dict[int, float]:
-        """The bytes of results in all blocks on shared diagonals.
-
-        Diagonals differ in length, so a block and the one before it along a loop often fall to different threads.
-        """
+        """The bytes of results that threads fetch from each other."""
         shared = (one for one in _regions(self._whole) if isinstance(one.node, Band) and one.node.parallel)
-        return {n: bytes for one in shared if one.is_diagonal for n, bytes in one.written(sizes).items()}
+        threads = self._target.threads
+        return {n: bytes for one in shared for n, bytes in one.exchanged(sizes, threads).items()}
 
     @cached_property
     def _arrays(self) -> dict[int, tuple[str, float]]:

@@ -17,12 +17,11 @@ from poly.model.core import (
     ENTRIES,
     FULL,
     HASHED,
-    ROOMY,
     SCATTERED,
     SECOND_ENTRIES,
     STREAMS,
     Caches,
-    overfull,
+    rooms,
     set_count,
 )
 from poly.model.footprint import Footprint
@@ -100,12 +99,15 @@ class Traffic:
         return [one for one in self.whole.walk() if not one.below and operand in one.part.touched][-1]
 
     def fetched(self, size: int, ways: int) -> Moved:
-        """Bytes of each operand moved into and out of a cache of `size` bytes; what a part writes is moved twice."""
+        """Bytes of each operand moved into and out of a cache of `size` bytes; what a part writes is moved twice.
+
+        Of plain loops, whose far lines arrive while they compute, a few more that miss hardly matter.
+        """
         cache = _Cache(self._form, lambda operand, touched: self._held(operand, touched, size, ways))
-        crowded = overfull(ways) if ways * PAGE < size <= HASHED else 0.0
         found: Moved = {}
-        for part, room in ((1 - crowded, FULL), (crowded, ROOMY)):
-            for n, amount in self._moved(cache, size * room, self._lines, written=2).items() if part else ():
+        second = self._form.sides and ways * PAGE < size <= HASHED
+        for room, part in rooms(ways) if second else ((FULL, 1.0),):
+            for n, amount in self._moved(cache, size * room, self._lines, written=2).items():
                 found[n] = found.get(n, 0.0) + part * amount
         stays = {n for n, memory in self._form.reused.items() if memory <= size * FULL / 2}
         return {**found, **dict.fromkeys(stays, 0.0)}

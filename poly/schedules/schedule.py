@@ -49,6 +49,7 @@ from poly.schedules.steps import (
     Shift,
     Skew,
     Split,
+    SplitIterator,
     Step,
     Substitute,
     Tensorize,
@@ -751,8 +752,8 @@ class Schedule(Displayed):
     def rfactor(self, statement: str, /, into: str | None = None, **size: int) -> Schedule:
         """Sum in blocks of iterations: each so many of an iterator are summed into elements of their own.
 
-        These are in a local, called `into`, and are added up behind the loops. Threads may share the blocks. No other
-        statement in the loops around the sum may access its array.
+        These are in a local, called `into`, and are added up behind the loops. Threads may share the blocks. In the
+        loops around the sum, no other statement may access an element that it has added to.
 
         Before:
 
@@ -776,6 +777,28 @@ class Schedule(Displayed):
         if len(size) != 1:
             raise ScheduleError("rfactor needs a statement, and an iterator with a block size, such as i=500.")
         return self.apply([RFactor(statement, *next(iter(size.items())), into)])
+
+    def split_iterator(self, statement: str, /, **size: int) -> Schedule:
+        """Count the iterations of a statement in blocks: one of its iterators becomes two, and a loop over it, too.
+
+        The new one counts the blocks, and `rfactor` may give each block elements of its own.
+
+        Before:
+
+            >>> print(schedule(dot.with_sizes({"N": 1000})))
+            for i in range(1000):
+                s[0] += x[i] * y[i]
+
+        After:
+
+            >>> print(schedule(dot.with_sizes({"N": 1000})).split_iterator("S0", i=500))
+            for i_tile in range(2):
+                for i in range(500):
+                    s[0] += x[i + 500*i_tile] * y[i + 500*i_tile]
+        """
+        if len(size) != 1:
+            raise ScheduleError("split_iterator needs a statement, and an iterator with a block size, such as i=500.")
+        return self.apply([SplitIterator(statement, *next(iter(size.items())))])
 
     @known_keywords
     def microkernel(self, kernel: str, statement: str | None = None, initial: str | None = None) -> Schedule:

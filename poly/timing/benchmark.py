@@ -12,14 +12,16 @@ from datetime import UTC, datetime
 from math import ceil
 from statistics import median
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from codegen.clock import Timed
-from poly.analysis.work import Work
 from poly.display import time_text
 from poly.timing.load import MachineLoad, Watch
 from poly.timing.summary import interval, is_precise, precision, summarize
 from poly.timing.yardstick import Yardstick
+
+if TYPE_CHECKING:
+    from poly.analysis.work import Work  # the process that measures candidates needs no isl
 
 SAMPLE = 0.002
 """Seconds that a sample fills, unless that takes too many calls."""

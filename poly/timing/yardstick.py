@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from poly.analysis.work import Work
 from poly.display import time_text
 from poly.machine import Machine, Measured, nearest_level
+
+if TYPE_CHECKING:
+    from poly.analysis.work import Work
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from poly.autoschedule.spaces.space import Point, Space
 from poly.compilation import compile_nest
 from poly.errors import SearchError
 from poly.machine import machine, measured
-from poly.measure import LiveMeasurer
+from poly.measure.live import LiveMeasurer
 from poly.records import Store
 from poly.search.allocation import Standing
 from poly.search.events import Ask, Event, Strategy, Trial

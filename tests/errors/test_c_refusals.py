@@ -144,6 +144,11 @@ FILES = {
         "#pragma endscop\nreturn s;\n}",
         "<C>:2:8: `s` is assigned in the scop and read after it",
     ),
+    "quotient as extent": (
+        "void f(int n, double x[n / 2]) { x[0] = 1; }",
+        "<C>:1:24: the extent `n / 2` is no sum of integers, but divides",
+    ),
+    "complex": ("void f(double _Complex x[3]) { x[0] = 1; }", "<C>:1:24: `x` has complex numbers, which poly has not"),
     "nothing": ("", "<C> has no function with a body."),
     "several functions": (
         "void f(double x[3]) { x[0] = 1; }\nvoid g(void) {}",

@@ -132,6 +132,7 @@ def steps() -> list[Door]:
         Door("privatize", made.privatize, ("X", "i"), {"into": "u"}),
         Door("reorder_storage", made.reorder_storage, ("X", 1, 0), {"into": "u"}),
         Door("rfactor", poly.schedule(product.nest.with_sizes({"K": 9})).rfactor, ("S0",), {"k": 4, "into": "u"}),
+        Door("split_iterator", poly.schedule(product.nest).split_iterator, ("S0",), {"k": 4}),
         Door("microkernel", product.microkernel, ("gemm_avx512_6x16",), {"statement": None, "initial": None}),
         Door("loops", made.loops, ("bAb",), {"blocks": {"b": 64}}),
         Door("loops' blocks", lambda b: made.loops("bAb", blocks={"b": b}), (64,)),

@@ -237,7 +237,8 @@ class Drawing:
             "substitute": (2, self._substitute),
             "privatize": (2, self._privatize),
             "reorder_storage": (2, self._reorder_storage),
-            "rfactor": (2, self._rfactor),
+            "rfactor": (2, lambda m: self._blocks("rfactor", m)),
+            "split_iterator": (2, lambda m: self._blocks("split_iterator", m)),
             "skew": (6, self._skew),
             "shift": (6, self._shift),
             "reverse": (5, lambda m: Step("reverse", (self._loop(m),))),
@@ -329,11 +330,11 @@ class Drawing:
         self.rng.shuffle(dimensions)
         return Step("reorder_storage", (array.name, *dimensions))
 
-    def _rfactor(self, made: Schedule) -> Step:
+    def _blocks(self, step: str, made: Schedule) -> Step:
         """A sum, mostly, and one of its iterators."""
         sums = [s for s in made.nest.statements if s.op == "+" and s.iterators]
         found = self.rng.choice(sums or made.nest.statements)
-        return Step("rfactor", (found.name,), ((self.rng.choice(found.iterators or ("i",)), self._size()),))
+        return Step(step, (found.name,), ((self.rng.choice(found.iterators or ("i",)), self._size()),))
 
     def _enclose(self, made: Schedule) -> Step:
         inside = statements(self.rng.choice(bands(made.tree) or [made.tree]))

@@ -40,8 +40,7 @@ static inline float power_f32(float r, float scale) /* e^r times a power of 2, f
     const float r2 = r * r;
     const float q0 = 0.1666657702559799f * r + 0.5f;
     const float q2 = 0.008363173074513711f * r + 0.04166655466205065f;
-    const float q4 = 0.0013926176119927734f;
-    const float q = (q4 * r2 + q2) * r2 + q0;
+    const float q = (0.0013926176119927734f * r2 + q2) * r2 + q0;
     return (q * r2 + r) * scale + scale;
 }
 POLY_WRAPS static inline float exp_f32(float x)

@@ -9,7 +9,7 @@ import doc_nests
 import pytest
 from artificial import MATMUL, is_good, measure, point, spoil, tiled_space
 
-from poly.measure import LiveMeasurer
+from poly.measure.live import LiveMeasurer
 from poly.search.events import Ask
 
 ELEMENTS = 20 * 16

@@ -13,7 +13,7 @@ from tuning_fakes import grid_space
 
 import poly
 from poly.autoschedule.spaces.space import Point
-from poly.measure import LiveMeasurer
+from poly.measure.live import LiveMeasurer
 from poly.search.events import Ask
 
 CALLS = [

@@ -14,9 +14,8 @@ import artificial
 import pytest
 from artificial import MATMUL, is_good, point, spoil, tiled_space
 
-from poly.measure import LiveMeasurer
 from poly.measure.child import Child
-from poly.measure.live import workplace
+from poly.measure.live import LiveMeasurer, workplace
 from poly.search.events import Ask
 
 
@@ -99,7 +98,7 @@ def test_a_script_without_a_main_guard_that_is_killed(tmp_path: Path, project: P
     script.write_text(
         textwrap.dedent("""
         import os, signal, pytest, artificial, doc_nests
-        from poly.measure import LiveMeasurer
+        from poly.measure.live import LiveMeasurer
         from poly.search.events import Ask
         print("started", flush=True)
         nest = doc_nests.matmul.with_sizes({"M": 20, "N": 16, "K": 12})

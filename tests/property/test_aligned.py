@@ -19,7 +19,7 @@ M, N = poly.sizes("M N")
 @poly.nest
 def inside(x: f64[N + 2], y: f64[N + 2]):
     for i in range(1, N):
-        y[i] = 0.5 * x[i + 1] + x[i - 1]
+        y[i] = x[i - 1] + x[i + 1] + x[i + 2]
 
 
 @poly.nest
@@ -104,6 +104,11 @@ def test_pairs_have_lanes_from_whole_vectors_on() -> None:
     kernel = compiled(complex_numbers, TARGETS[0])
     assert "# vectorize" in str(kernel.schedule)
     assert ("_whole" in kernel.source) == (not TARGETS[0].endswith("portable"))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_vectors_as_long_as_lines_are_made_of_their_neighbours(target: str) -> None:
+    assert ("by2_behind_f64x8(&" in compiled(inside, target).source) == target.endswith("avx512")
 
 
 @pytest.mark.parametrize("target", TARGETS)

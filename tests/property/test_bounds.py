@@ -93,10 +93,11 @@ def test_an_iteration_on_an_empty_array_does_not_run() -> None:
     assert check(nest.with_sizes({"N": 0})).statements[0].domain.is_empty()
 
 
-@pytest.mark.parametrize(("empty", "runs"), [("N", [5, 0, 3, 0, 0, 5, 5]), ("R", [5, 2, 5, 20, 5, 0, 5])])
+@pytest.mark.parametrize(("empty", "runs"), [("N", [5, 0, 3, 12, 3, 5, 5, 3, 3]), ("R", [5, 2, 5, 20, 5, 0, 5, 5, 5])])
 def test_what_would_read_its_value_in_a_local_does_not_run_either(empty: str, runs: list[int]) -> None:
     """Neither directly nor by way of other locals and sums; an argument has a value all the same."""
     body = """
+        a: f32[2]
         for i in range(M):
             s = 1.0
             if i > 2:
@@ -106,7 +107,9 @@ def test_what_would_read_its_value_in_a_local_does_not_run_either(empty: str, ru
                 t += 1.0
             y[i] = t
             z[i] = x[0]
-            y[i] += z[i]"""
+            y[i] += z[i]
+            a[0] = 2.0 * s
+            z[i] += a[0]"""
     nest = read(body, "A: f32[M, N], x: f32[R], y: f32[M], z: f32[M]")
     sizes = {"M": 5, "N": 1, "R": 1, empty: 0}
     statements = check(nest).with_sizes(sizes).statements
@@ -114,6 +117,7 @@ def test_what_would_read_its_value_in_a_local_does_not_run_either(empty: str, ru
     arrays = [np.ones([extent.evaluate(sizes) for extent in a.shape], np.float32) for a in nest.arguments]
     reference(nest, tuple(arrays))
     assert list(arrays[2]) == ([7, 7, 7, 7, 7] if empty == "R" else [7, 7, 7, 2, 2])
+    assert list(arrays[3]) == ([3, 3, 3, 3, 3] if empty == "R" else [3, 3, 3, 1, 1])
 
 
 @settings(deadline=None, max_examples=80)

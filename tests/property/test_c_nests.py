@@ -246,6 +246,7 @@ SOURCES = {
             for (int i = 0; i + 1 < n; i += 2) { b[half] += b[i + 1]; half++; }
         }""",
     "divided": """
+        #include <stdlib.h>
         void divided(int n, int m, double a[n][m], double b[n], int k[n]) {
             for (int i = 0; i < n; i++)
                 for (int j = 0; j < m; j++) {
@@ -253,15 +254,20 @@ SOURCES = {
                     if ((j - 3) % 2 == -1 || (i - 2) % n > 1) b[(2 * i + n - 1) % n] -= a[i][0] * ((i - j) % 3);
                     k[i / 2] += (i - 5) % 4 - j / m;
                 }
+            double t[(n + 1) / 2];
             for (int i = 0; i < (n + 1) / 2; i++) if (a[(i + n / 2) % n][0] > 0) k[(i + 1) / 3] = (3 - i) / 2;
+            for (int i = 0; i < (n + 1) / 2; i++) t[i] = b[2 * i] + abs(b[i] * 9.7);
+            for (int i = 0; i < (n + 1) / 2; i++) b[i] = t[(n + 1) / 2 - 1 - i];
         }""",
     "small": """
+        #include <math.h>
         #include <stdint.h>
         #include <stddef.h>
         void small(int n, short x[n], uint8_t y[n], signed char z[n], double in[n], int lambda[n]) {
             for (size_t is = 0; is < n; is++) {
                 unsigned char or = x[is] * 77;
                 in[is] += x[is] * y[is] - -y[is] + (z[is] < y[is]) + or;
+                if (isnan(in[is]) || isinf(in[is] * HUGE_VAL - 1)) in[is] = isfinite(in[is]) + fmin(in[is], INFINITY);
                 lambda[is] = (x[is] + 30000) * 2 + abs(z[is]) + (short)(y[is] * 999);
                 x[is] = 2000 * x[is] * y[is];
                 y[is] = y[is] + 77 * z[is];
@@ -330,6 +336,39 @@ SOURCES = {
                 if (x[i] > 50) z[i] = 1;
                 else if (x[i] < least) z[i] = all;
                 else z[i] = at;
+            }
+        }""",
+    "pixels": """
+        #include <stdint.h>
+        #include <stdlib.h>
+        void pixels(int n, const uint8_t a[20 * n], const uint8_t b[20 * n], const int16_t x[20 * n],
+                    const float f[20 * n], double d[n], double t[2], int s[4], uint8_t o[20 * n], int L[n][n],
+                    double y[20 * n], const int k[20 * n]) {
+            for (int i = 0; i < 20 * n; i++) s[0] += a[i];
+            for (int i = 0; i < 20 * n; i++) { s[1] += x[i] * x[i] * 9999; s[2] -= abs(a[i] - b[i]); }
+            for (int i = 0; i < 20 * n; i++) if (x[i] > s[3]) s[3] = x[i];
+            for (int i = 0; i < 20 * n; i++) t[0] += (double)f[i] * f[i];
+            for (int i = 0; i < 20 * n; i++) t[1] += y[i] * d[k[i] + 4];
+            for (int i = 1; i < 20 * n - 1; i++) {
+                int g = 2 * a[i] - a[i - 1] - a[i + 1], h = b[i + 1] - b[i - 1];
+                int size = abs(g) + abs(h);
+                o[i] = size > 255 ? 255 : size;
+            }
+            for (int i = 1; i < n; i++)
+                for (int j = 1; j < n; j++)
+                    if (a[i] == b[j]) L[i][j] = L[i - 1][j - 1] + 1;
+                    else L[i][j] = L[i - 1][j] > L[i][j - 1] ? L[i - 1][j] : L[i][j - 1];
+            for (int i = 0; i < 10 * n; i++) {
+                double v = y[i];
+                y[i] = y[20 * n - 1 - i];
+                y[20 * n - 1 - i] = v;
+            }
+            for (int i = 0; i < 20 * n; i++) {
+                float best = 1e30f;
+                for (int j = 0; j < 3; j++) {
+                    float apart = f[i] - j;
+                    if (apart * apart < best) { best = apart * apart; o[i] = (uint8_t)(9 * best); }
+                }
             }
         }""",
     "flat": """

@@ -51,7 +51,7 @@ def nest_of(text: str, dtype: DType, **known: Any) -> Nest:
     arguments = f"x: {dtype}[N], y: {dtype}[N], z: {dtype}[{ROWS}, N]"
     body = "\n".join(f"        {line}" for line in text.splitlines())
     source = f"def numbers({arguments}):\n    for i in range(N):\n{body}\n"
-    return parse_text(Source(source, "numbers.py", 1), {"N": N, str(dtype): dtype, "range": range, **known})
+    return parse_text(Source(source, "numbers.py", 1), {"N": N, "i32": i32, str(dtype): dtype, "range": range, **known})
 
 
 def reference(nest: Nest, *arrays: np.ndarray) -> None:
@@ -65,10 +65,20 @@ def expression(rng: random.Random, dtype: DType, depth: int) -> str:
         leaves = ("x[i]", "y[i]", "x[i]", "y[i]", "i", "N", f"(x[i] {rng.choice('+-*')} ({rng.choice(edges(dtype))}))")
         return rng.choice(leaves)
     a, b = expression(rng, dtype, depth - 1), expression(rng, dtype, depth - 1)
-    way = rng.randrange(9)
+    way = rng.randrange(10)
+    if way == 9:
+        return f"{dtype}({wide(rng, depth)})"
     if way < 4:
         return f"({a} {rng.choice('+-*')} {b})"
     return (f"(-{a})", f"abs({a})", f"min({a}, {b})", f"max({a}, {b})", f"(x[i] {rng.choice('+-*')} {a})")[way - 4]
+
+
+def wide(rng: random.Random, depth: int) -> str:
+    """The same of values that are made i32 first, whose results often stay in the type."""
+    if depth == 0:
+        return rng.choice(("i32(x[i])", "i32(y[i])", "i32(min(x[i], 9))"))
+    a, b = wide(rng, depth - 1), wide(rng, depth - 1)
+    return rng.choice((f"({a} + {b})", f"({a} - {b})", f"({a} * {b})", f"abs({a} - 3)", f"max(-{a}, 2 * {b})"))
 
 
 def statement(rng: random.Random, dtype: DType, row: int) -> str:
@@ -138,6 +148,10 @@ class Exact:
         return Exact(abs(self.value), self.dtype)
 
 
+def cast(dtype: DType, value: Exact) -> Exact:
+    return Exact(value.value, dtype)
+
+
 def quotient(a: float, b: float) -> float:
     with np.errstate(all="ignore"):
         return float(np.float64(a) / np.float64(b))
@@ -166,7 +180,7 @@ def wanted(text: str, dtype: DType, x: np.ndarray, y: np.ndarray, z: np.ndarray)
         cells = {(row, at): Exact(int(z[row, at]), dtype) for row in range(ROWS)}
         names = {
             "x": {at: Exact(int(x[at]), dtype)}, "y": {at: Exact(int(y[at]), dtype)}, "z": cells, "i": at, "N": COUNT,
-            "min": chosen(min), "max": chosen(max),
+            "min": chosen(min), "max": chosen(max), "i32": partial(cast, i32), str(dtype): partial(cast, dtype),
         }  # fmt: skip
         exec(text, names)
         for (row, _), cell in cells.items():

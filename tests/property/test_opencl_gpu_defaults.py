@@ -147,6 +147,24 @@ def test_other_shapes_of_groups(name: str, shape: GroupShape) -> None:
     check(shared(nest, shape)[0], sizes)
 
 
+@poly.nest
+def columns(A: poly.f32[M, N], x: poly.f32[M], s: poly.f32[N], t: poly.f32[1]):
+    for j in range(N):
+        s[j] = 1.0
+        for i in range(M):
+            s[j] += A[i, j] * x[i]
+    for i in range(M):
+        for j in range(N):
+            t[0] += A[i, j]
+
+
+@pytest.mark.parametrize(("sizes", "blocks"), [({"M": 3001, "N": 50}, 2), ({"M": 60, "N": 50}, 0)])
+def test_few_results_are_summed_in_blocks(sizes: dict[str, int], blocks: int) -> None:
+    schedule, _ = shared(columns.with_sizes(sizes))
+    assert [step.name for step in schedule.steps].count("rfactor") == blocks
+    check(schedule, {})
+
+
 def test_a_stencil_is_tiled_below_the_time_loop() -> None:
     schedule, found = shared(WORKLOADS["jacobi_2d"])
     tiles = dict.fromkeys(("i_tile", "j_tile", "i_2_tile", "j_2_tile"), "groups")
@@ -187,6 +205,25 @@ def test_a_row_is_a_group() -> None:
 def test_a_short_row_has_fewer_items() -> None:
     _, found = shared(WORKLOADS["softmax"].with_sizes({"M": 1000, "N": 50}))
     assert found == {"i": "groups", "j": "32", "j_2": "32", "j_3": "32"}
+
+
+def test_many_short_rows_are_one_an_item() -> None:
+    _, found = shared(WORKLOADS["gemv"].with_sizes({"M": 1 << 20, "K": 50}))
+    assert found == {"i_tile": "groups", "i": "32"}
+
+
+@poly.nest
+def broadcast(x: poly.f32[1], y: poly.f32[N]):
+    x[0] = y[0]
+    for i in range(N):
+        y[i] += x[0]
+
+
+def test_what_other_items_write_is_read_behind_the_barrier() -> None:
+    schedule = poly.schedule(broadcast).items(i=3)
+    source = translate_device(schedule, GPU).source
+    assert "barrier(CLK_GLOBAL_MEM_FENCE)" in source and "restrict" not in source
+    check(schedule, {"N": 10})
 
 
 def test_sums_of_columns_go_down_the_rows() -> None:

@@ -17,7 +17,7 @@ from poly.autoschedule.derive import derive
 from poly.autoschedule.spaces.space import Point, Space
 from poly.compiled import translate_device
 from poly.ir.nest import Nest
-from poly.measure import LiveMeasurer
+from poly.measure.live import LiveMeasurer
 from poly.model.core import Target
 from poly.model.host import caches
 from poly.schedules.schedule import Schedule

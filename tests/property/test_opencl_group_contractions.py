@@ -83,6 +83,7 @@ def padded(X: f32[P, Q, C], W: f32[R, S, C, F], Y: f32[P, Q, F]):
 CASES: dict[str, tuple[Any, dict[str, int]]] = {
     "product": (product, {"M": 70, "N": 45, "K": 33}),
     "product open": (product, {}),
+    "in blocks": (product, {"M": 3, "N": 5, "K": 4096}),
     "scaled": (scaled, {"M": 33, "N": 70, "K": 19}),
     "conv": (conv, {"N": 2, "C": 3, "F": 20, "R": 3, "S": 3, "P": 7, "Q": 9}),
     "layer": (layer, {"N": 2, "C": 8, "F": 12, "R": 3, "S": 3, "P": 5, "Q": 7}),
@@ -133,7 +134,7 @@ def test_results(name: str) -> None:
     expected = [value.copy() if isinstance(value, np.ndarray) else value for value in given]
     reference(nest, tuple(expected))
     opencl_kernel(nest, isa, 1, made, device())(*given)
-    assert micro(made).kernel.by_group
+    assert micro(made).kernel.by_group and ("rfactor" in repr(made)) == (name == "in blocks")
     for got, want in zip(given, expected, strict=True):
         if isinstance(got, np.ndarray):
             error = np.abs(got.astype("float64") - want)

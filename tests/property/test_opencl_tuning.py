@@ -23,7 +23,8 @@ from poly import commands
 from poly.autoschedule.spaces.space import Space
 from poly.compiled import translate_device
 from poly.ir.nest import Nest
-from poly.measure import LiveMeasurer, builder
+from poly.measure import builder
+from poly.measure.live import LiveMeasurer
 from poly.opencl_kernel import OpenCLKernel
 from poly.records import Key, Store, key_for
 from poly.records.exchange import export, merge

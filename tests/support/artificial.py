@@ -15,7 +15,8 @@ from poly.autoschedule.default import default_schedule
 from poly.autoschedule.spaces.space import Knob, Point, Space, Structure, Value
 from poly.compiled import Compiled, translate
 from poly.ir.nest import Nest
-from poly.measure import LiveMeasurer, builder
+from poly.measure import builder
+from poly.measure.live import LiveMeasurer
 from poly.model.cost import Cost
 from poly.model.host import here
 from poly.schedules.schedule import Schedule

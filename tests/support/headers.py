@@ -195,7 +195,7 @@ def header(
     """A header of nests at each of `sizes`, in `folder`; it is made once in a run of the tests.
 
     `threads_of` is the number that schedules are made for, `name` the file's (the nest's where there is one), `flops`
-    the most operations of a call in its self-test.
+    the most operations of a timed call in its self-test, which checks calls of a thirty-second of them at most.
     """
     stem = name or nests[0].name
     asked = ([(nest.structure, nest.fixed) for nest in nests], sizes, threads_of, flops, sorted(options.items()))
@@ -204,6 +204,7 @@ def header(
         kernels = [poly.compile(nest, threads=threads_of, **known) for nest in nests for known in sizes]
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(trials, "FLOPS", flops)
+            patch.setattr(trials, "ITERATIONS", min(trials.ITERATIONS, flops >> 5))
             write_header(path, kernels, **options)
 
     return Path(shutil.copy(once(f"{stem}.h", asked, make), folder))

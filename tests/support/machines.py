@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import poly
 from microkernels.isa import host
 from poly.autoschedule.derive import loop_structures
@@ -15,7 +17,8 @@ TINY = Caches(256, 1 << 10, 1 << 12)
 """Caches so small that small arrays exceed them."""
 
 
-def derived(nest: poly.Nest, threads: int = 1, caches: Caches = LARGE, sizes: dict[str, int] | None = None) -> Space:
+@lru_cache(64)
+def derived(nest: poly.Nest, threads: int = 1, caches: Caches = LARGE) -> Space:
     """The space for a machine with these caches."""
-    family = loop_structures(nest, Target.nominal(HOST, caches, threads), sizes)
+    family = loop_structures(nest, Target.nominal(HOST, caches, threads))
     return Space(nest, HOST, threads, family.structures, family.choice)

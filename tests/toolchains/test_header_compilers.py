@@ -41,8 +41,11 @@ CASES = [
     ids=str,
 )
 def test_products_are_right(toolchain: Toolchain, level: str, openmp: str, tmp_path: Path) -> None:
-    """With OpenMP, and as everybody builds it who has never heard of that; test_header_targets.py has C so."""
-    header(tmp_path, matmul)
+    """With OpenMP, and as everybody builds it who has never heard of that; test_header_targets.py has C so.
+
+    There each instruction set is built and run; here the one that is run.
+    """
+    header(tmp_path, matmul, isas=HERE[:1])
     text = implementation("matmul") + program(CLIMB, "openmp")
     binary = build(toolchain, text, tmp_path, f"-std={STANDARDS[toolchain.language][0]}", level, *openmp.split())
     assert ", 0 failures" in run(toolchain, binary, OMP_NUM_THREADS="2")
@@ -69,7 +72,8 @@ def test_declarations_alone_define_nothing(toolchain: Toolchain, standard: str, 
     ids=str,
 )
 def test_flags_of_a_users_own_change_nothing(toolchain: Toolchain, flags: str, tmp_path: Path) -> None:
-    header(tmp_path, matmul)
+    """The kernels that run here, and no others beside them."""
+    header(tmp_path, matmul, isas=HERE[:1])
     text = implementation("matmul") + program(CLIMB, "openmp")
     binary = build(toolchain, text, tmp_path, *flags.split())
     assert ", 0 failures" in run(toolchain, binary)

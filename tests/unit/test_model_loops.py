@@ -236,8 +236,11 @@ def test_a_loop_that_is_skewed_inside_its_blocks_has_as_many_blocks() -> None:
     blocks = poly.schedule(paths).tile(i=4, j=512).skew("i_tile", by="j_tile").parallel("j_tile")
     beside = overlapped(blocks, 4)
     assert "skew('j', by='i')" in repr(beside)
-    ((plain,), (skewed,)) = (ScheduleModel(made, {}, target(TINY, 2)).form({}).computed for made in (blocks, beside))
+    forms = [ScheduleModel(made, {}, target(TINY, 2)).form({}) for made in (blocks, beside)]
+    ((plain,), (skewed,)) = (form.computed for form in forms)
     assert (skewed.shared, skewed.starts) == (plain.shared, plain.starts)
+    (between,) = forms[0].exchanged.values()
+    assert between == pytest.approx(plain.starts * 4 * 512 * 8, rel=0.3)  # two threads meet in a block of each diagonal
     expected = [predicted(made, target(TINY, 2)) for made in (blocks, beside)]
     assert expected[1].seconds < expected[0].seconds
 

@@ -165,6 +165,17 @@ def test_blocks_of_a_loop_sum_apart(into: str | None) -> None:
     computed(nest, shared, 40)
 
 
+@pytest.mark.parametrize("size", [16, 64])
+def test_an_iterator_counts_blocks(size: int) -> None:
+    nest = vectors.with_sizes({"N": 40})
+    made = poly.schedule(nest).distribute("j").split_iterator("S0", i=size).split_iterator("S1", j=size)
+    assert "j_block" in made.nest.statement("S1").iterators and len(list(bands(made.tree))) == 4 + (size < 40)
+    sums = made.rfactor("S1", j_block=1)
+    for one in (made, sums):
+        assert one.on(nest) == one and Schedule.from_json(nest, one.to_json()) == one
+        computed(nest, one, 40)
+
+
 def test_threads_have_sums_of_their_own() -> None:
     nest = vectors.with_sizes({"N": 1200})
     made = poly.compile(nest, target="c", threads=2, records=False).schedule

@@ -205,8 +205,7 @@ GOLDEN = {
     ),
     ("ik,kj->ij", (49, 512, 2048), f32): (
         ".split(i=5).split(j=64).split(k=1024).order('k_tile j_tile i_tile i j k')"
-        ".pack('B', at='j_tile', statement='S0').pack('A', at='k_tile', statement='S0')"
-        ".microkernel('gemm_avx512_5x64', statement='S0')"
+        ".pack('B', at='j_tile', statement='S0').microkernel('gemm_avx512_5x64', statement='S0')"
     ),
     ("ik,kj->ij", (3136, 64, 64), f32): (
         ".split(i=6).split(j=48).order('i_tile j_tile i j k').microkernel('gemm_avx512_6x48', statement='S0')"
@@ -220,8 +219,8 @@ GOLDEN = {
         ".microkernel('gemm_avx512_6x48', statement='S0')"
     ),
     ("ik,kj->ij", (7, 333, 1001), f32): (
-        ".split(i=7).split(j=32).split(k=336).order('k_tile j_tile i_tile i j k')"
-        ".pack('B', at='k_tile', statement='S0').microkernel('gemm_avx512_7x32', statement='S0')"
+        ".split(i=7).split(j=48).order('j_tile i_tile i j k').pack('B', at='j_tile', statement='S0')"
+        ".microkernel('gemm_avx512_7x48', statement='S0')"
     ),
     ("bik,bkj->bij", (10000, 16, 16, 16), f32): (
         ".split(i=8).split(j=16).order('b j_tile i_tile i j k').pack('B', at='b', statement='S0')"

@@ -31,7 +31,7 @@ from poly.schedules.steps import Distribute, Flatten, Order, Pack, Parallel, Spl
 LIBRARY: Values = {"depth": 256, "columns": None, "block": 192}
 """Steps, columns and rows of the blocks that libraries pack, on many CPUs (Low et al., see poly/model/choice.py)."""
 
-KNOWN = 32
+KNOWN = 256
 """The choices that are kept."""
 
 RUN = 128
@@ -69,7 +69,8 @@ class Tilings:
     @property
     def usual_point(self) -> tuple[TileStructure, Values]:
         """The structure and values that the model expects to be fastest."""
-        return _usual_point(self)
+        alike = replace(self.outline, work=self.outline.work.anonymous)
+        return _usual_point(replace(self, outline=alike))
 
     @property
     def usual(self) -> Choice:
@@ -112,7 +113,7 @@ class Tilings:
 
 @lru_cache(KNOWN)
 def _usual_point(tilings: Tilings) -> tuple[TileStructure, Values]:
-    """The same, kept for rules that try one contraction in several nests."""
+    """The same, kept for rules that try one contraction in several nests, and for nests with like contractions."""
     return tilings.grid(coarse=True).best(tilings.model)
 
 

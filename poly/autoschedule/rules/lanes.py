@@ -197,9 +197,12 @@ def _is_near(schedule: Schedule, band: Band) -> bool:
         return False
     for name, at in moved.items():
         statement = nest.statement(name)
-        if any(lines(nest, access, at) > NEAR for access in accesses(statement)):
-            return False
         target = statement.target
+        kept = [access for access in accesses(statement) if access.array not in nest.temporaries]
+        if any(lines(nest, access, at) > NEAR for access in kept):
+            return False
+        if target.array in nest.temporaries:
+            continue
         if any(at in index.names for index in target.indices) and not is_contiguous_along(nest, target, at):
             return False
     return True
@@ -218,7 +221,7 @@ def unpaid(schedule: Schedule, band: Band) -> str | None:
     nest, moved = schedule.nest, _moved(schedule, band, 1)
     if moved is None:
         return "with its iterations, not exactly one index of each statement grows by one"
-    if _spread(nest, moved):
+    if _spread(nest, moved) or _either_way(nest, moved):
         return None
     if is_dense(nest, moved) and (race(nest, schedule.tree, band.name) is not None or _pairs(nest, moved)):
         return None
@@ -239,6 +242,12 @@ def _spread(nest: Nest, moved: Mapping[str, str]) -> bool:
         return False
     apart = step(nest.array(target.array), target, at).number
     return apart in APART and all(lines(nest, access, at) <= 1 for access in reads)
+
+
+def _either_way(nest: Nest, moved: Mapping[str, str]) -> bool:
+    """Whether each access goes to the next element or to the one before, or stays: compilers turn vectors round."""
+    every = ((access, at) for name, at in moved.items() for access in accesses(nest.statement(name)))
+    return all(access.array in nest.temporaries or lines(nest, access, at) <= 1 for access, at in every)
 
 
 def _pairs(nest: Nest, moved: Mapping[str, str]) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pycparser import c_ast
 
 from poly.frontends.c.declarations import names_in, type_of
+from poly.frontends.c.tree import below, parameters, with_parts
 
 LARGEST = 4000
 """The most nodes of an expression after its calls are replaced."""
@@ -36,12 +37,11 @@ class Inliner:
         found: set[str] = set()
         todo = list(nodes)
         while todo:
-            node = todo.pop()
-            name = node.name.name if isinstance(node, c_ast.FuncCall) and isinstance(node.name, c_ast.ID) else ""
-            if name in self.functions and name not in found:
-                found.add(name)
-                todo.append(self.functions[name].body)
-            todo.extend(node)
+            for node in below(todo.pop()):
+                name = node.name.name if isinstance(node, c_ast.FuncCall) and isinstance(node.name, c_ast.ID) else ""
+                if name in self.functions and name not in found:
+                    found.add(name)
+                    todo.append(self.functions[name].body)
         return found
 
     def _made(self, node: c_ast.Node, values: Values) -> c_ast.Node:
@@ -52,30 +52,22 @@ class Inliner:
             case c_ast.FuncCall(name=c_ast.ID(name=name), args=args) if name in self.functions:
                 given = [self._made(arg, values) for arg in (args.exprs if args else [])]
                 made = self._called(self.functions[name], given)
-                if made is not None and sum(1 for _ in _nodes(made)) <= LARGEST:
+                if made is not None and sum(1 for _ in below(made)) <= LARGEST:
                     return _placed(made, node)
                 return c_ast.FuncCall(node.name, c_ast.ExprList(given), node.coord)
             case c_ast.FuncCall(name=called, args=args):
                 return c_ast.FuncCall(called, None if args is None else self._made(args, values), node.coord)
-        made = copy.copy(node)
-        for slot in node.__slots__:
-            value = getattr(node, slot, None) if slot != "__weakref__" else None
-            if isinstance(value, c_ast.Node):
-                setattr(made, slot, self._made(value, values))
-            elif isinstance(value, list) and value and isinstance(value[0], c_ast.Node):
-                setattr(made, slot, [self._made(part, values) for part in value])
-        return made
+        return with_parts(node, lambda part: self._made(part, values))
 
     def _called(self, function: c_ast.FuncDef, given: list[c_ast.Node]) -> c_ast.Node | None:
         """The value of a call; None if the function does more than compute one from scalars."""
         name = function.decl.name
-        declared = function.decl.type.args
-        parameters = [p for p in (declared.params if declared else []) if isinstance(p, c_ast.Decl) and p.name]
-        if name in self.active or len(parameters) != len(given):
+        own = parameters(function)
+        if name in self.active or len(own) != len(given):
             return None
         inner = Inliner(self.functions, self.typedefs, self.hidden, self.active | {name})
-        values = {p.name: inner._cast(p.type, value) for p, value in zip(parameters, given, strict=True)}
-        kinds = {p.name: p.type for p in parameters}
+        values = {p.name: inner._cast(p.type, value) for p, value in zip(own, given, strict=True)}
+        kinds = {p.name: p.type for p in own}
         if any(value is None for value in values.values()):
             return None
         body = inner._returned(function.body.block_items or [], values, kinds)
@@ -142,17 +134,11 @@ def has_effect(node: c_ast.Node) -> bool:
 
 def is_value(node: c_ast.Node) -> bool:
     """Whether an expression does nothing but compute a value."""
-    return not has_effect(node) and not any(isinstance(part, c_ast.FuncCall) for part in (node, *_nodes(node)))
-
-
-def _nodes(node: c_ast.Node) -> Iterable[c_ast.Node]:
-    for child in node:
-        yield child
-        yield from _nodes(child)
+    return not has_effect(node) and not any(isinstance(part, c_ast.FuncCall) for part in below(node))
 
 
 def _placed(made: c_ast.Node, call: c_ast.Node) -> c_ast.Node:
     """An expression at the place of the call that it replaces."""
-    for node in (made, *_nodes(made)):
+    for node in below(made):
         node.coord = call.coord
     return made

@@ -23,7 +23,7 @@ from poly.frontends.c.declarations import (
     type_of,
 )
 from poly.frontends.c.loops import STEPS, Head, LoopHeads
-from poly.frontends.c.values import INDICES, common
+from poly.frontends.c.typed import INDICES, common
 from poly.frontends.effects import Assigned, Chosen, Effect, Effects, Repeated, Scoped, Values, lost
 
 

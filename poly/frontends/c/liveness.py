@@ -8,6 +8,7 @@ from enum import Enum
 from pycparser import c_ast
 
 from poly.frontends.c.regions import ScopRegion
+from poly.frontends.c.tree import below
 
 JUMPS = (c_ast.Goto, c_ast.Label, c_ast.Break, c_ast.Continue, c_ast.Switch)
 """Statements after which the order of the text is not that of the run."""
@@ -63,19 +64,13 @@ def is_assigned_outside(name: str, region: ScopRegion) -> bool:
 
 def has_address(name: str, function: c_ast.FuncDef) -> bool:
     """Whether a function takes the address of a variable."""
-    return any(_takes_address(node, name) for node in _all(function.body))
+    return any(_takes_address(node, name) for node in below(function.body))
 
 
 def _takes_address(node: c_ast.Node, name: str) -> bool:
     if isinstance(node, c_ast.UnaryOp) and node.op == "&":
         return isinstance(node.expr, c_ast.ID) and node.expr.name == name
     return False
-
-
-def _all(node: c_ast.Node) -> Iterable[c_ast.Node]:
-    yield node
-    for child in node:
-        yield from _all(child)
 
 
 def _outside(node: c_ast.Node, region: ScopRegion) -> Iterable[c_ast.Node]:

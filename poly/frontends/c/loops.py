@@ -22,7 +22,8 @@ from poly.frontends.c.declarations import (
     type_of,
 )
 from poly.frontends.c.place import shown
-from poly.frontends.c.values import Value, Values
+from poly.frontends.c.typed import Value
+from poly.frontends.c.values import Values
 from poly.frontends.counted import CountedLoop
 from poly.frontends.effects import lost
 from poly.frontends.polynomials import Range, polynomial
@@ -57,7 +58,7 @@ class Head:
     @property
     def arguments(self) -> list[ast.expr]:
         """Those of `range`, which may end after the loop: `tests` have to hold, too."""
-        ends = [_numerator(end) for end in self.ends] if self.step > 0 else list(self.ends)
+        ends = [numerator(end) for end in self.ends] if self.step > 0 else list(self.ends)
         upper, lower = ("min", "max") if self.step > 0 else ("max", "min")
         bounds = [_joined(lower, self.first), _joined(upper, ends)]
         if self.step != 1:
@@ -158,11 +159,10 @@ class LoopHeads(Values):
         match step:
             case ast.Constant(value=int(value)) if value > 0:
                 return value if op[0] == "+" else -value
-        raise self.refuse(
-            node.next or node,
-            f"the loop over `{name}` has no constant step",
-            "Write `i++`, `i--`, `i += 2` or `i -= 2`.",
-        )
+        remedy = "Write `i++`, `i--`, `i += 2` or `i -= 2`."
+        if step is not None:
+            remedy += " A step that is only known later makes a product of each subscript: define it as a constant."
+        raise self.refuse(node.next or node, f"the loop over `{name}` has no constant step", remedy)
 
     def _ends(self, whole: c_ast.For, node: c_ast.Node | None, name: str, start: Value, step: int) -> list[ast.expr]:
         """The values at which `range` ends, of all comparisons joined by `&&`; the counter begins with `start`."""
@@ -229,13 +229,13 @@ def _divides(node: ast.expr) -> bool:
     return any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.FloorDiv) for part in ast.walk(node))
 
 
-def _numerator(node: ast.expr) -> ast.expr:
+def numerator(node: ast.expr) -> ast.expr:
     """A bound with `a` for `a // c`, which is no less, as `a` is not negative; the loop then tests for the quotient."""
     match node:
         case ast.BinOp(left=left, op=ast.FloorDiv()):
             return left
         case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as op, right=right) if not _divides(right):
-            return ast.BinOp(_numerator(left), op, right)
+            return ast.BinOp(numerator(left), op, right)
     return node
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pycparser import c_ast
@@ -12,6 +12,7 @@ from codegen.names import another
 from poly.frontends.c.declarations import Uses, names_in, type_of
 from poly.frontends.c.preprocessed import WORD
 from poly.frontends.c.renaming import rename, variables
+from poly.frontends.c.tree import below, parameters, with_parts
 
 
 @dataclass
@@ -72,7 +73,7 @@ class Procedures:
         for at, item in enumerate(items):
             if _stays(item, items[at + 1 :]):
                 places = {item.name: item.init}
-                rest = [_placed(copy.deepcopy(other), places) for other in items[at + 1 :]]
+                rest = [_placed(other, places) for other in items[at + 1 :]]
                 return [*made, *self.block(rest, active)]
             made += self.parts(item, active)
         return made
@@ -112,7 +113,7 @@ class Procedures:
         """Whether a function of the file has loops, or calls one that has."""
         if name not in self.functions or name in active:
             return False
-        nodes = list(_below([self.functions[name].body]))
+        nodes = below(self.functions[name].body)
         return any(isinstance(node, c_ast.For) or self._is_call(node, active | {name}) for node in nodes)
 
     def _apart(self, node: c_ast.Node, active: frozenset[str]) -> tuple[list[c_ast.Node], c_ast.Node]:
@@ -137,23 +138,26 @@ class Procedures:
             calls, value = self._apart(part, active)
             before += calls
             places[id(part)] = value
-        return (before, _with_parts(node, places)) if before else ([], node)
+        return (before, with_parts(node, lambda part: places.get(id(part), part))) if before else ([], node)
 
     def _body(
         self, function: c_ast.FuncDef, given: Sequence[c_ast.Node], to: c_ast.Assignment | None = None
     ) -> c_ast.Compound | None:
         """What a call does with its own variables, then the assignment `to` of its value; None if it stays a call."""
-        declared = function.decl.type.args
-        parameters = [p for p in (declared.params if declared else []) if isinstance(p, c_ast.Decl) and p.name]
+        declared = parameters(function)
         body = copy.deepcopy(function.body)
         items = list(body.block_items or [])
         last = items.pop().expr if items and isinstance(items[-1], c_ast.Return) else None
-        if len(parameters) != len(given) or (last is None) != (to is None) or any(map(_leaves, _below(items))):
+        if (
+            len(declared) != len(given)
+            or (last is None) != (to is None)
+            or any(_leaves(n) for i in items for n in below(i))
+        ):
             return None
         if last is not None:
             items.append(c_ast.Cast(c_ast.Typename(None, [], None, function.decl.type.type), last, last.coord))
         uses = Uses.of(items)
-        own = {p.name for p in parameters} | set(variables(c_ast.Compound(items)))
+        own = {p.name for p in declared} | set(variables(c_ast.Compound(items)))
         if (set(names_in(items)) - own) & self.hidden:
             return None
         if any(uses.written(name) and name not in own for name in names_in(list(given))):
@@ -161,7 +165,7 @@ class Procedures:
         names = {name: self._fresh(name) for name in sorted(own)}
         whole = c_ast.Compound(items, function.body.coord)
         rename(whole, names)
-        found = self._declarations(parameters, given, uses, names)
+        found = self._declarations(declared, given, uses, names)
         if found is None:
             return None
         before, places = found
@@ -178,12 +182,12 @@ class Procedures:
         return made
 
     def _declarations(
-        self, parameters: Sequence[c_ast.Decl], given: Sequence[c_ast.Node], uses: Uses, names: Mapping[str, str]
+        self, declared: Sequence[c_ast.Decl], given: Sequence[c_ast.Node], uses: Uses, names: Mapping[str, str]
     ) -> tuple[list[c_ast.Node], dict[str, c_ast.Node]] | None:
         """Declarations of some parameters that are passed by value, and what the others stand for."""
         before: list[c_ast.Node] = []
         places: dict[str, c_ast.Node] = {}
-        for parameter, value in zip(parameters, given, strict=True):
+        for parameter, value in zip(declared, given, strict=True):
             found = type_of(parameter.type, self.typedefs)
             if found is None:
                 return None
@@ -207,21 +211,9 @@ def _behind(before: Sequence[c_ast.Node], node: c_ast.Node) -> c_ast.Node:
     return c_ast.Compound([*before, node], node.coord) if before else node
 
 
-def _with_parts(node: c_ast.Node, places: Mapping[int, c_ast.Node]) -> c_ast.Node:
-    """A copy of an expression with others in place of its parts, by their identities."""
-    made = copy.copy(node)
-    for slot in node.__slots__:
-        value = getattr(node, slot, None) if slot not in ("coord", "__weakref__") else None
-        if isinstance(value, list):
-            setattr(made, slot, [places.get(id(part), part) for part in value])
-        elif id(value) in places:
-            setattr(made, slot, places[id(value)])
-    return made
-
-
 def _only_computes(function: c_ast.FuncDef) -> bool:
     """Whether a function assigns to variables alone, and calls none but for their values."""
-    for node in _below([function.body]):
+    for node in below(function.body):
         match node:
             case c_ast.Assignment(lvalue=c_ast.ID()) | c_ast.UnaryOp(op="p++" | "p--" | "++" | "--", expr=c_ast.ID()):
                 continue
@@ -236,12 +228,6 @@ def _only_computes(function: c_ast.FuncDef) -> bool:
             ):
                 return False
     return True
-
-
-def _below(nodes: Iterable[c_ast.Node]) -> Iterator[c_ast.Node]:
-    for node in nodes:
-        yield node
-        yield from _below(list(node))
 
 
 def _leaves(node: c_ast.Node) -> bool:
@@ -274,7 +260,7 @@ def _is_place(node: c_ast.Node) -> bool:
 
 
 def _placed(node: c_ast.Node, places: Mapping[str, c_ast.Node]) -> c_ast.Node:
-    """A node in which pointers are replaced by the places that they stand for."""
+    """A copy of a node in which pointers are replaced by the places that they stand for."""
     match node:
         case c_ast.ID(name=name) if name in places:
             return places[name]
@@ -282,13 +268,7 @@ def _placed(node: c_ast.Node, places: Mapping[str, c_ast.Node]) -> c_ast.Node:
             return _element(_placed(base, places), _placed(index, places), node)
         case c_ast.UnaryOp(op="*", expr=pointer) if places.keys() & set(names_in([pointer])):
             return _element(_placed(pointer, places), c_ast.Constant("int", "0", node.coord), node)
-    for slot in node.__slots__:
-        value = getattr(node, slot, None) if slot not in ("coord", "__weakref__") else None
-        if isinstance(value, c_ast.Node):
-            setattr(node, slot, _placed(value, places))
-        elif isinstance(value, list):
-            setattr(node, slot, [_placed(part, places) if isinstance(part, c_ast.Node) else part for part in value])
-    return node
+    return with_parts(node, lambda part: _placed(part, places))
 
 
 def _element(base: c_ast.Node, index: c_ast.Node, node: c_ast.Node) -> c_ast.Node:

@@ -30,11 +30,12 @@ from poly.frontends.c.declarations import (
 from poly.frontends.c.inlining import Inliner
 from poly.frontends.c.jumps import without_continue
 from poly.frontends.c.liveness import has_address, is_assigned_outside, is_mentioned_outside, is_read_after
-from poly.frontends.c.place import CSource, marked, refusal
+from poly.frontends.c.place import CSource, marked, refusal, shown
 from poly.frontends.c.preprocessed import Unit
 from poly.frontends.c.procedures import Procedures
 from poly.frontends.c.regions import ScopRegion
 from poly.frontends.c.statements import Statements, annotation
+from poly.frontends.c.tree import parameters
 from poly.frontends.polynomials import Polynomial, expression, greatest, indices, polynomial, split, total
 from poly.frontends.python import nest_of
 from poly.ir.nest import Nest
@@ -204,9 +205,7 @@ class Reader:
         yield from (node.name for node in _declarations([self.region.function.body]) if node.name)
 
     def _parameters(self) -> dict[str, c_ast.Decl]:
-        declared = self.region.function.decl.type.args
-        found = [p for p in (declared.params if declared else []) if isinstance(p, c_ast.Decl)]
-        return {node.name: node for node in found if node.name}
+        return {node.name: node for node in parameters(self.region.function)}
 
     def _globals(self) -> dict[str, c_ast.Decl]:
         """The variables of the file that are visible in the region, and used."""
@@ -392,7 +391,7 @@ class Reader:
         if not found.extents:
             return []
         if None not in found.extents:
-            return [self.statements.integer(extent) for extent in found.extents if extent is not None]
+            return [self._declared_extent(extent) for extent in found.extents if extent is not None]
         accesses = self.statements.accesses.get(name, [])
         places = [_places(access.subscript) for access in accesses]
         offsets = [polynomial(place[0]) for place in places]
@@ -411,9 +410,17 @@ class Reader:
         extent = _extent(clear) or (_usual(clear) if self.outlines else None)
         if extent is None or None in ends:
             why = f"the extent of `{name}` does not follow from its accesses"
-            raise refusal(node, self.source, why, f"Declare it with its extents: `{found.in_c} {name}[n][m]`.")
-        rest = [self.statements.integer(e) for e in found.extents[1:] if e is not None]
+            shape = "[n][m]" if any(len(key) > 1 for offset in known for key in offset) else "[n]"
+            raise refusal(node, self.source, why, f"Declare it with its extents: `{found.in_c} {name}{shape}`.")
+        rest = [self._declared_extent(extent) for extent in found.extents[1:] if extent is not None]
         return [extent, *(ast.Name(size, ast.Load()) for size in strides), *rest]
+
+    def _declared_extent(self, node: c_ast.Node) -> ast.expr:
+        made = self.statements.integer(node)
+        if polynomial(made) is None:
+            remedy = "Give the quotient a parameter of its own, `int h`, also in bounds and in other extents: `2*h`."
+            raise refusal(node, self.source, f"the extent `{shown(node)}` is no sum of integers, but divides", remedy)
+        return made
 
 
 def _places(subscript: ast.Subscript) -> list[ast.expr]:

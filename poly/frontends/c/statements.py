@@ -27,9 +27,9 @@ from poly.frontends.c.declarations import (
 )
 from poly.frontends.c.inlining import is_value
 from poly.frontends.c.integers import Integers, stepped
-from poly.frontends.c.loops import STEPS
+from poly.frontends.c.loops import STEPS, numerator
 from poly.frontends.c.place import marked, shown
-from poly.frontends.c.values import INDICES, Value, converted
+from poly.frontends.c.typed import INDICES, Value, converted
 from poly.frontends.effects import iterated, joined, lost
 from poly.frontends.polynomials import Range, expression, polynomial
 from poly.frontends.source import Source
@@ -157,7 +157,10 @@ class Statements(Integers):
         return [ast.AnnAssign(target, ast.Name(found.dtype, ast.Load()), value, simple=1)]
 
     def local_array(self, node: c_ast.Decl, found: CType) -> list[ast.stmt]:
-        """The declaration of a local array, and assignments of its initial values."""
+        """The declaration of a local array, and assignments of its initial values.
+
+        Where an extent is a quotient, which no array of a nest has, the array is larger.
+        """
         if found.pointer or None in found.extents:
             remedy = f"Index the array itself, or declare `{node.name}` with its extents."
             raise self.refuse(node, f"`{node.name}` is a pointer, which may point into any array", remedy)
@@ -165,7 +168,7 @@ class Statements(Integers):
             raise self.refuse(node, f"`{node.name}` holds unsigned data, which wraps around", "Use a signed type.")
         self.names[node.name] = ArrayName(found)
         extents = [self.integer_value(extent) for extent in found.extents if extent is not None]
-        kind = annotation(found.dtype, [extent.node for extent in extents])
+        kind = annotation(found.dtype, [numerator(extent.node) for extent in extents])
         made: ast.stmt = ast.AnnAssign(ast.Name(node.name, ast.Store()), kind, None, simple=1)
         return [made] if node.init is None else [made, *self._initial(node, found, extents)]
 

@@ -1,8 +1,4 @@
-"""C expressions as Python expressions with the meaning that they have in C.
-
-C computes in the common type of both operands, where a literal such as `0.1` is a double; in a nest a number takes the
-type of the other operand. Conversions therefore become explicit: `f64(x[i]) * 0.1` for a float x.
-"""
+"""C expressions as Python expressions with the meaning that they have in C."""
 
 from __future__ import annotations
 
@@ -10,7 +6,7 @@ import ast
 import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from pycparser import c_ast
@@ -28,15 +24,28 @@ from poly.frontends.c.declarations import (
     Unknown,
 )
 from poly.frontends.c.place import marked, refusal, shown
+from poly.frontends.c.tree import below
+from poly.frontends.c.typed import (
+    ARITHMETIC,
+    FLOATS,
+    INDICES,
+    NARROW,
+    Value,
+    call,
+    common,
+    converted,
+    extreme,
+    in_single,
+    literal,
+    numeral,
+    operation,
+    towards_zero,
+    wide,
+)
 from poly.frontends.effects import REMEDY
 from poly.frontends.polynomials import polynomial
 from poly.frontends.source import Source
 
-FLOATS = ("f32", "f64")
-NARROW = ("i8", "u8", "i16")
-"""Types that C converts to int before it computes with them."""
-INDICES = (*NARROW, "i32", "i64")
-ARITHMETIC: Mapping[str, type[ast.operator]] = {"+": ast.Add, "-": ast.Sub, "*": ast.Mult, "/": ast.Div}
 COMPARISONS: Mapping[str, type[ast.cmpop]] = {
     "<": ast.Lt, "<=": ast.LtE, ">": ast.Gt, ">=": ast.GtE, "==": ast.Eq, "!=": ast.NotEq,
 }  # fmt: skip
@@ -50,24 +59,15 @@ FUNCTIONS = (
 """The functions of math.h that poly knows; each may end in `f`."""
 OF_TWO = ("pow", "atan2", "fmin", "fmax")
 """Those of two arguments."""
-ABSOLUTE = ("abs", "labs", "llabs")
+ABSOLUTE = {"abs": "i32", "labs": "i64", "llabs": "i64"}
+"""The functions of stdlib.h that poly knows, and the type to which each converts what it gets."""
+BUILT_IN = "__builtin_"
+"""What the names begin with that compilers have behind macros of math.h."""
+ODD = {"inf": math.inf, "huge_val": math.inf, "nan": math.nan}
+"""The values of the built-in functions behind INFINITY, HUGE_VAL and NAN; each may end in `f`."""
+CLASSES = ("isnan", "isinf", "isfinite")
 BITS = "Use << and >> by numbers, & with a mask of the lowest bits, and && and || for conditions."
-KNOWN = f"The functions are {', '.join(FUNCTIONS)}, and these with an f at the end for float, and abs."
-
-
-@dataclass(frozen=True)
-class Value:
-    """A Python expression, and its type in C: that of data, or `int` or `uint` for counters, sizes and integers.
-
-    `weak`: it has neither elements nor scalars in it, so that in a nest it takes the type of what it meets. `number` is
-    the value of a literal. `single` is the same value computed in f32, where rounding it to f32 gives the same.
-    """
-
-    node: ast.expr
-    kind: str
-    weak: bool = False
-    number: float | int | None = None
-    single: ast.expr | None = None
+KNOWN = f"The functions are {', '.join(FUNCTIONS)}, these with an f at the end for float, abs, {', '.join(CLASSES)}."
 
 
 class Values:
@@ -116,15 +116,15 @@ class Values:
             case c_ast.BinaryOp(op=op, left=left, right=right) if op in ARITHMETIC or op == "%":
                 return self._binary(node, op, self.value(left), self.value(right))
             case c_ast.BinaryOp(op=op) if op in COMPARISONS or op in ("&&", "||"):
-                return Value(ast.IfExp(self.test(node), _number(1), _number(0)), "int", weak=True)
+                return self._flag(node)
             case c_ast.UnaryOp(op="!"):
-                return Value(ast.IfExp(self.test(node), _number(1), _number(0)), "int", weak=True)
+                return self._flag(node)
             case c_ast.TernaryOp(cond=cond, iftrue=then, iffalse=other):
                 return self._choice(self.test(cond), self.value(then), self.value(other))
             case c_ast.Cast(to_type=wanted, expr=operand):
                 return self._cast(node, wanted, self.value(operand))
             case c_ast.FuncCall():
-                return self._call(node)
+                return self._flag(node) if _class(node) else self._call(node)
             case c_ast.Assignment() | c_ast.UnaryOp(op="p++" | "p--" | "++" | "--") | c_ast.ExprList():
                 why = f"`{shown(node)}` has a side effect inside an expression"
                 raise self.refuse(node, why, "Write it as a statement of its own.")
@@ -136,20 +136,28 @@ class Values:
             node, f"`{shown(node)}` is no value that poly knows", "Use numbers, elements, scalars, + - * / and ?:."
         )
 
+    def _flag(self, node: c_ast.Node) -> Value:
+        """A condition as 1 or 0; glibc's isinf is -1 for the negative infinity."""
+        made: ast.expr = ast.IfExp(self.test(node), numeral(1), numeral(0))
+        if isinstance(node, c_ast.FuncCall) and node.name.name.endswith("_sign"):
+            below_0 = c_ast.BinaryOp("<", node.args.exprs[0], c_ast.Constant("int", "0"), node.coord)
+            made = ast.IfExp(ast.BoolOp(ast.And(), [self.test(node), self.test(below_0)]), numeral(-1), made)
+        return Value(made, "int", weak=True)
+
     def _constant(self, node: c_ast.Constant) -> Value:
         text = node.value
         match node.type:
             case "double":
                 number: float = float.fromhex(text) if text[:2].lower() == "0x" else float(text)
-                return _literal(number, "f64")
+                return literal(number, "f64")
             case "float":
-                return _literal(float(np.float32(text.rstrip("fF"))), "f32")
+                return literal(float(np.float32(text.rstrip("fF"))), "f32")
             case kind if "int" in kind:
                 digits = text.rstrip("uUlL")
                 octal = len(digits) > 1 and digits[0] == "0" and digits[1] not in "xXbB"
-                return _literal(int(digits, 8 if octal else 0), "uint" if "u" in text.lower() else "int")
+                return literal(int(digits, 8 if octal else 0), "uint" if "u" in text.lower() else "int")
             case "char" if len(text) == 3:
-                return _literal(ord(text[1]), "int")
+                return literal(ord(text[1]), "int")
         raise self.refuse(node, f"`{text}` is no number that poly knows", "Use int, float and double.")
 
     def _name(self, node: c_ast.ID, name: str) -> Value:
@@ -192,7 +200,7 @@ class Values:
 
     def _subscript(self, node: c_ast.Node) -> ast.expr:
         """A subscript, in which an element of an array of integers may be looked up."""
-        if any(isinstance(part, c_ast.ArrayRef) or self._is_element(part) for part in _parts(node)):
+        if any(isinstance(part, c_ast.ArrayRef) or self._is_element(part) for part in below(node)):
             found = self.value(node)
             if found.kind in INDICES:
                 return found.node
@@ -237,9 +245,9 @@ class Values:
             self.indexes_data = True
             why = f"`{shown(node)}` is data: a subscript, bound or extent can't depend on it"
             remedy = "Write what a statement advances in terms of the counters: `2*i` for a `j` that grows by 2."
-            if any(isinstance(part, c_ast.UnaryOp) and part.op == "*" for part in _parts(node)):
+            if any(isinstance(part, c_ast.UnaryOp) and part.op == "*" for part in below(node)):
                 remedy = "Copy it to a local integer before these loops: `int n = *p;`."
-            elif any(isinstance(part, c_ast.ArrayRef) for part in _parts(node)):
+            elif any(isinstance(part, c_ast.ArrayRef) for part in below(node)):
                 remedy = "Gather the elements into an array of their own before these loops."
             raise self.refuse(node, why, remedy)
         return found
@@ -247,7 +255,7 @@ class Values:
     def _negative(self, node: c_ast.Node, value: Value) -> Value:
         self._check_sign(node, value)
         if value.number is not None:
-            return _literal(-value.number, value.kind)
+            return literal(-value.number, value.kind)
         kind = common(value.kind, "int") if value.kind in NARROW else value.kind
         return Value(ast.UnaryOp(ast.USub(), converted(value, kind)), kind, value.weak)
 
@@ -284,23 +292,23 @@ class Values:
             raise self.refuse(node, f"`{shown(node)}` is the rest of a fraction", "Use / and floor.")
         if left.number is not None and right.number is not None:
             return self._folded(node, op, left.number, right.number, kind)
-        made = _operation(op, converted(left, kind), converted(right, kind))
+        made = operation(op, converted(left, kind), converted(right, kind))
         if kind == "f32" and left.weak and right.weak:
-            return Value(_call("f32", made), kind)
-        return Value(made, kind, left.weak and right.weak, single=_in_single(op, left, right, kind))
+            return Value(call("f32", made), kind)
+        return Value(made, kind, left.weak and right.weak, single=in_single(op, left, right, kind))
 
     def _folded(self, node: c_ast.Node, op: str, left: float, right: float, kind: str) -> Value:
         if kind not in FLOATS:
             number = FOLDED[op](left, right)
             if not INT[0] <= number <= INT[1] and all(part.type == "int" for part in _constants(node)):
                 raise self.refuse(node, f"`{shown(node)}` overflows int", "Write one of its numbers as long: `65536L`.")
-            return _literal(number, kind)
+            return literal(number, kind)
         of = np.float32 if kind == "f32" else np.float64
         with np.errstate(all="ignore"):
             found = of(left) / of(right) if op == "/" else of(FOLDED[op](of(left), of(right)))  # type: ignore[arg-type]
         if not math.isfinite(found):
             raise self.refuse(node, f"`{shown(node)}` is no finite number", "Write a number.")
-        return _literal(float(found), kind)
+        return literal(float(found), kind)
 
     def _divided(self, node: c_ast.Node, op: str, left: Value, right: Value) -> Value:
         """A division of integers, which C rounds towards zero: of literals, of counters and sizes, or of data.
@@ -310,16 +318,16 @@ class Values:
         by = right.number
         if left.number is not None and by:
             quotient = abs(int(left.number)) // abs(int(by)) * (1 if (left.number < 0) == (by < 0) else -1)
-            return _literal(quotient if op == "/" else int(left.number) - quotient * int(by), left.kind)
+            return literal(quotient if op == "/" else int(left.number) - quotient * int(by), left.kind)
         if {left.kind, right.kind} <= {"int", "uint"} and (by is None or by > 0):
-            return Value(_towards_zero(op, left.node, right.node, self.is_natural(left.node)), left.kind, weak=True)
+            return Value(towards_zero(op, left.node, right.node, self.is_natural(left.node)), left.kind, weak=True)
         if common(left.kind, right.kind) != "i32":
             remedy = "Divide counters and sizes by positive ones, or divide as double: `(double)a / b`."
             raise self.refuse(node, f"`{shown(node)}` divides integers", remedy)
-        whole = _call("i32", ast.BinOp(_wide(left), ast.Div(), _wide(right)))
+        whole = call("i32", ast.BinOp(wide(left), ast.Div(), wide(right)))
         if op == "/":
             return Value(whole, "i32")
-        return Value(_operation("-", converted(left, "i32"), _operation("*", whole, converted(right, "i32"))), "i32")
+        return Value(operation("-", converted(left, "i32"), operation("*", whole, converted(right, "i32"))), "i32")
 
     def _bits(self, node: c_ast.Node, op: str, left: Value, right: Value) -> Value:
         """Shifts by a number, and the lowest bits: products, quotients that round down, and what these leave."""
@@ -330,14 +338,14 @@ class Values:
             raise self.refuse(node, f"`{shown(node)}` is an operation on bits, which poly has not", BITS)
         factor = number + 1 if op == "&" else 1 << number
         if op == "<<":
-            return self._binary(node, "*", left, _literal(factor, "int"))
+            return self._binary(node, "*", left, literal(factor, "int"))
         if kind != "i32":
             kinds = {">>": ast.FloorDiv(), "&": ast.Mod()}
-            return Value(ast.BinOp(left.node, kinds[op], _number(factor)), kind, weak=True)
-        down = _call("i32", _call("floor", ast.BinOp(_wide(left), ast.Mult(), _number(1 / factor))))
+            return Value(ast.BinOp(left.node, kinds[op], numeral(factor)), kind, weak=True)
+        down = call("i32", call("floor", ast.BinOp(wide(left), ast.Mult(), numeral(1 / factor))))
         if op == ">>":
             return Value(down, kind)
-        return Value(_operation("-", converted(left, kind), _operation("*", down, _number(factor))), kind)
+        return Value(operation("-", converted(left, kind), operation("*", down, numeral(factor))), kind)
 
     def is_natural(self, node: ast.expr) -> bool:
         """Whether an integer expression can't be negative, as far as signs tell."""
@@ -365,7 +373,7 @@ class Values:
         kind = common(then.kind, other.kind)
         made = ast.IfExp(test, converted(then, kind), converted(other, kind))
         if kind == "f32" and then.weak and other.weak:
-            return Value(_call("f32", made), kind)
+            return Value(call("f32", made), kind)
         return Value(made, kind, then.weak and other.weak)
 
     def _cast(self, node: c_ast.Cast, wanted: c_ast.Node, value: Value) -> Value:
@@ -380,31 +388,34 @@ class Values:
             raise self.refuse(node, f"`{shown(node)}` makes data unsigned, which wraps around", "Use a signed type.")
         if value.number is not None and not to.is_integer:
             number = float(np.float32(value.number)) if to.dtype == "f32" else float(value.number)
-            return _literal(number, to.dtype)
+            return literal(number, to.dtype)
         if value.kind == to.dtype:
             return value
         if value.single is not None and to.dtype == "f32":
             return Value(value.single, "f32")
-        return Value(_call(to.dtype, value.node), to.dtype)
+        return Value(call(to.dtype, value.node), to.dtype)
 
     def _call(self, node: c_ast.FuncCall) -> Value:
         name = node.name.name if isinstance(node.name, c_ast.ID) else ""
         given = node.args.exprs if node.args else []
+        odd = name.removeprefix(BUILT_IN)
+        if name != odd and (odd in ODD or odd.removesuffix("f") in ODD):
+            return literal(ODD[odd if odd in ODD else odd[:-1]], "f64" if odd in ODD else "f32")
         self._check_function(node, name, len(given))
         args = [self.value(arg) for arg in given]
         if name in ABSOLUTE:
-            kind = common(args[0].kind, "int") if args[0].kind in NARROW else args[0].kind
-            return Value(_call("abs", converted(args[0], kind)), kind, args[0].weak)
+            kind = args[0].kind if args[0].kind in ("int", "uint") else ABSOLUTE[name]
+            return Value(call("abs", converted(args[0], kind)), kind, args[0].weak)
         plain, kind = (name[:-1], "f32") if name[:-1] in FUNCTIONS and name.endswith("f") else (name, "f64")
         nodes = [converted(arg, kind) for arg in args]
         if kind == "f32" and all(arg.weak for arg in args):
-            nodes = [_call(kind, nodes[0]), *nodes[1:]]
+            nodes = [call(kind, nodes[0]), *nodes[1:]]
         if plain in ("fmin", "fmax"):
-            return Value(_extreme(plain, nodes[0], nodes[1]), kind)
+            return Value(extreme(plain, nodes[0], nodes[1]), kind)
         python = "abs" if plain == "fabs" else plain
         exact = kind == "f64" and python in ("abs", "sqrt", "floor", "ceil") and args[0].kind == "f32"
-        single = _call(python, args[0].node) if exact and not args[0].weak else None
-        return Value(_call(python, *nodes), kind, single=single)
+        single = call(python, args[0].node) if exact and not args[0].weak else None
+        return Value(call(python, *nodes), kind, single=single)
 
     def _check_function(self, node: c_ast.FuncCall, name: str, count: int) -> None:
         known = {f: 2 if f in OF_TWO else 1 for f in FUNCTIONS}
@@ -425,84 +436,28 @@ class Values:
                 self.check_wrap(node, first, second)
                 kind = common(first.kind, second.kind)
                 made = ast.Compare(converted(first, kind), [COMPARISONS[op]()], [converted(second, kind)])
+            case c_ast.FuncCall() if wanted := _class(node):
+                made = self._of_class(wanted, self.value(node.args.exprs[0]))
             case _:
-                made = ast.Compare(self.value(node).node, [ast.NotEq()], [_number(0)])
+                made = ast.Compare(self.value(node).node, [ast.NotEq()], [numeral(0)])
         return marked(made, node, self.source)
 
+    def _of_class(self, kind: str, value: Value) -> ast.expr:
+        """Whether a value is NaN, infinite or finite: it is not equal to itself, or its size is or isn't infinity."""
+        node = value.node if value.kind in FLOATS else converted(value, "f64")
+        if kind == "isnan":
+            return ast.Compare(node, [ast.NotEq()], [node])
+        return ast.Compare(call("abs", node), [ast.Eq() if kind == "isinf" else ast.Lt()], [numeral(math.inf)])
 
-def _parts(node: c_ast.Node) -> Iterator[c_ast.Node]:
-    yield node
-    for child in node:
-        yield from _parts(child)
+
+def _class(node: c_ast.FuncCall) -> str | None:
+    """The one of CLASSES that a call asks for, if it does."""
+    name = node.name.name.removeprefix(BUILT_IN).removesuffix("_sign") if isinstance(node.name, c_ast.ID) else ""
+    return name if name in CLASSES and node.args and len(node.args.exprs) == 1 else None
 
 
 def _constants(node: c_ast.Node) -> Iterator[c_ast.Node]:
-    return (part for part in _parts(node) if isinstance(part, c_ast.Constant))
-
-
-def common(one: str, two: str) -> str:
-    """The type in which C computes with two types."""
-    kinds = {one, two}
-    for kind in ("f64", "f32", "i64"):
-        if kind in kinds:
-            return kind
-    if kinds & {"i32", *NARROW}:
-        return "i32"
-    return "uint" if "uint" in kinds else "int"
-
-
-def converted(value: Value, kind: str) -> ast.expr:
-    """The value's Python expression in a type; weak values take it from what they meet."""
-    if value.kind == kind or kind in ("int", "uint"):
-        return value.node
-    if value.number is not None:
-        return _number(value.number if kind in FLOATS else int(value.number))
-    if value.weak and (kind in FLOATS or value.kind in ("int", "uint")):
-        return value.node
-    if kind == "f32" and value.single is not None:
-        return value.single
-    return _call(kind, value.node)
-
-
-def _in_single(op: str, left: Value, right: Value, kind: str) -> ast.expr | None:
-    """An operation on a float and a literal that f32 has: its double result, rounded to f32, is that of f32 alone.
-
-    A double has more than twice the bits of a float, so that rounding twice is rounding once.
-    """
-    sides = (left, right)
-    fits = [
-        (v.kind == "f32" and not v.weak) or (v.number is not None and float(np.float32(v.number)) == v.number)
-        for v in sides
-    ]
-    if kind != "f64" or not all(fits) or all(v.number is not None for v in sides):
-        return None
-    return _operation(op, *(_number(v.number) if v.number is not None else v.node for v in sides))
-
-
-def _wide(value: Value) -> ast.expr:
-    """An integer as a double."""
-    return _number(float(value.number)) if value.number is not None else _call("f64", value.node)
-
-
-def _operation(op: str, left: ast.expr, right: ast.expr) -> ast.expr:
-    return ast.BinOp(left, ARITHMETIC[op](), right)
-
-
-def _towards_zero(op: str, left: ast.expr, right: ast.expr, natural: bool) -> ast.expr:
-    """C's quotient or remainder of integers by Python's, which round down; `natural`: the dividend is not negative."""
-    kind = ast.FloorDiv() if op == "/" else ast.Mod()
-    down: ast.expr = ast.BinOp(left, kind, right)
-    if natural:
-        return down
-    up = ast.UnaryOp(ast.USub(), ast.BinOp(ast.UnaryOp(ast.USub(), left), kind, right))
-    return ast.IfExp(ast.Compare(left, [ast.GtE()], [_number(0)]), down, up)
-
-
-def _extreme(name: str, left: ast.expr, right: ast.expr) -> ast.expr:
-    """fmin or fmax, which take the other value in place of a NaN."""
-    order = ast.Compare(right, [ast.Lt() if name == "fmin" else ast.Gt()], [left])
-    is_nan = ast.Compare(left, [ast.NotEq()], [left])
-    return ast.IfExp(ast.BoolOp(ast.Or(), [order, is_nan]), right, left)
+    return (part for part in below(node) if isinstance(part, c_ast.Constant))
 
 
 def _pointed(node: c_ast.Node) -> tuple[c_ast.Node, c_ast.Node]:
@@ -511,18 +466,3 @@ def _pointed(node: c_ast.Node) -> tuple[c_ast.Node, c_ast.Node]:
         case c_ast.BinaryOp(op="+", left=left, right=right):
             return left, right
     return node, c_ast.Constant("int", "0", coord=node.coord)
-
-
-def _literal(number: float | int, kind: str) -> Value:
-    return Value(_number(number), kind, weak=True, number=number)
-
-
-def _number(value: float | int) -> ast.expr:
-    """A number; a negative one is written with its sign, as Python reads it."""
-    if math.copysign(1, value) < 0:
-        return ast.UnaryOp(ast.USub(), ast.Constant(-value))
-    return ast.Constant(value)
-
-
-def _call(name: str, *args: ast.expr) -> ast.expr:
-    return ast.Call(ast.Name(name, ast.Load()), list(args), [])

@@ -16,6 +16,7 @@ from poly.schedules.steps.part import Part
 from poly.schedules.steps.privatize import Privatize
 from poly.schedules.steps.reorder_storage import ReorderStorage
 from poly.schedules.steps.rfactor import RFactor
+from poly.schedules.steps.split_iterator import SplitIterator
 from poly.schedules.steps.substitute import Substitute
 from poly.schedules.steps.tile import Split, Tile
 
@@ -40,12 +41,13 @@ KINDS: tuple[type[Step], ...] = (
     Shift,
     Skew,
     Split,
+    SplitIterator,
     Substitute,
     Tile,
     Unroll,
     Vectorize,
 )
-Rewriting = Accumulate | Part | Privatize | ReorderStorage | RFactor | Substitute
+Rewriting = Accumulate | Part | Privatize | ReorderStorage | RFactor | SplitIterator | Substitute
 """Steps that change the statements of a nest, beside the loops, by their method `rewritten`."""
 
 STEPS = frozenset(kind.name for kind in KINDS)
@@ -75,6 +77,7 @@ __all__ = [
     "Shift",
     "Skew",
     "Split",
+    "SplitIterator",
     "Step",
     "Substitute",
     "Tensorize",

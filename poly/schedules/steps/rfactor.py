@@ -26,6 +26,7 @@ from poly.ir.edits import rename_repeats, sequence
 from poly.ir.instances import coordinate
 from poly.ir.lookups import index_reads
 from poly.ir.nest import Array, Nest, Statement
+from poly.ir.paths import times
 from poly.ir.strides import accesses
 from poly.ir.tree import Band, Leaf, Node, bands, parts, statements
 from poly.schedules.steps.base import Arguments, check_integer, kernel_on
@@ -35,7 +36,7 @@ from poly.schedules.steps.base import Arguments, check_integer, kernel_on
 class RFactor:
     """Each `size` iterations of `iterator` in `statement` are summed into elements of a local called `into`.
 
-    The statement has to be a sum whose array no other statement accesses in the loops around it.
+    The statement has to be a sum. In the loops around it, no other may access an element that it has added to.
     """
 
     statement: str
@@ -56,7 +57,7 @@ class RFactor:
 
         Raises:
             ScheduleError: no such statement or iterator, no sum, iterations of unknown number, a name that is taken, or
-                an access to the array by another statement in the loops around.
+                an access by another statement, in the loops around, to an element that has been added to.
         """
         check_integer(f"the block size of {self.iterator}", self.size, least=1)
         found = self._checked(nest)
@@ -105,13 +106,17 @@ class RFactor:
         return span
 
     def _check_alone(self, nest: Nest, tree: Node, found: Statement) -> None:
-        """Refuse a sum that another statement in the loops around it reads, writes or adds to."""
-        inside = {name for one in (nest.tree, tree) for name in statements(_part(one, found.name))} - {found.name}
-        array = found.target.array
-        for other in (s for s in nest.statements if s.name in inside):
-            if any(load.array == array for load in accesses(other)):
-                problem = f"{other.name} accesses {array} in the loops around it, too"
-                raise self._refused(problem, "distribute the loops, or leave it as it is")
+        """Refuse a sum of which another statement in the loops around it reads, writes or adds to what was added."""
+        array, sums = found.target.array, found.relation(found.target).intersect_params(nest.context)
+        for one in (nest.tree, tree):
+            inside, order = {*statements(_part(one, found.name))} - {found.name}, None
+            for other in (s for s in nest.statements if s.name in inside):
+                for load in (load for load in accesses(other) if load.array == array):
+                    order = order or times(nest, one)
+                    same = sums.apply_range(other.relation(load).reverse())
+                    if not same.intersect(order[found.name].lex_lt_map(order[other.name])).is_empty():
+                        problem = f"{other.name} accesses {array} in the loops around it, too"
+                        raise self._refused(problem, "distribute the loops, or leave it as it is")
         if kernel_on(nest, tree, array) is not None:
             raise self._refused(f"a microkernel accesses {array}", "rfactor first, then microkernel")
 
@@ -148,11 +153,10 @@ def _around(nest: Nest, sums: Statement, array: str, trees: Iterable[Node]) -> t
 
 
 def _with(tree: Node, statement: str, around: tuple[Statement, Statement]) -> Node:
-    """The tree with the two statements, in loops of their own, first and behind the part that runs the sum."""
+    """The tree with the two statements, in loops of their own, before and behind the part that runs the sum."""
     before, behind = map(_loops, around)
     part = _part(tree, statement)
-    found = [one for other in parts(tree) for one in ((part, behind) if other is part else (other,))]
-    return sequence([before, *found])
+    return sequence([one for other in parts(tree) for one in ((before, part, behind) if other is part else (other,))])
 
 
 def _loops(made: Statement) -> Node:

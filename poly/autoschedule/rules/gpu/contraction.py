@@ -4,12 +4,15 @@ for i:                      for b:                               (work-groups sh
   for j:                      for i_tile:
     for k:           ->         for j_tile:
       C[b, i, j] += …             microkernel over i, j, k
+
+Where there are too few tiles to keep the device busy, groups of their own sum blocks of the reduction, which are added
+up behind.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import ceil, prod
 
 from codegen.integer import Int, Linear
@@ -21,25 +24,34 @@ from microkernels.opencl_isa import DeviceISA
 from microkernels.product import MULTIPLY_ADD
 from poly.analysis.contraction import recognise
 from poly.analysis.roles import Axis, Roles, roles
+from poly.autoschedule.rules.attempt import attempt
+from poly.autoschedule.rules.gpu.apart import added_up, begun_together
 from poly.autoschedule.rules.gpu.mapped import gpu_schedule
 from poly.autoschedule.rules.gpu.non_rectangular import non_rectangular_group_steps
 from poly.autoschedule.rules.gpu.tiles import cost
 from poly.autoschedule.rules.inner_boxes import LEAST, inner_box
-from poly.autoschedule.rules.isolation import each_contraction, isolated
+from poly.autoschedule.rules.isolation import each_contraction, isolated, loops_by_iterator
 from poly.autoschedule.spaces.space import Knob, Structure, Values
 from poly.ir.nest import Nest, Statement
 from poly.ir.tree import Micro, walk
 from poly.model import ASSUMED_STRIDE
 from poly.model.cost import Cost
+from poly.model.gpu import CLOCK, LATENCY, LAUNCH, MEMORY, multiply_adds
 from poly.model.gpu_group import Product, group_cost
 from poly.schedules.matching import zeroing
 from poly.schedules.schedule import Schedule, schedule
-from poly.schedules.steps import Flatten, Groups, Order, Split, Step, Tensorize
+from poly.schedules.steps import Flatten, Groups, Order, RFactor, Split, SplitIterator, Step, Tensorize
 
 Strides = tuple[Int, ...]
 
 WASTE = 1.2
 """How far whole tiles may exceed a run of contiguous rows or columns before further axes are flattened into it."""
+
+SLABS_EACH = 4
+"""The least number of slabs in a block of a reduction: the first one of a group is waited for."""
+
+PAYS = 0.8
+"""How much of the time of a whole reduction its blocks may be expected to take: neither is known better."""
 
 SHORT = 8
 """The least number of contiguous reduction steps that are worth reading together."""
@@ -62,7 +74,32 @@ def gpu_contracted(nest: Nest, isa: DeviceISA, kernels: Mapping[str, GroupKernel
         initial, kernel = zeroing(nest, statement), kernels.get(statement.name)
         return gpu_contraction_steps(nest, statement, loops, isa, initial, kernel)
 
-    return each_contraction(schedule(nest), steps)
+    def in_blocks_or_whole(
+        alone: Schedule, statement: Statement, loops: Mapping[str, str], whole: Sequence[Step]
+    ) -> Schedule | None:
+        made = attempt(alone, whole)
+        kernel = _used(made, statement.name) if made else None
+        blocks = kernel and _in_blocks(alone, statement, kernel, isa)
+        return blocks or made
+
+    return each_contraction(schedule(nest), steps, in_blocks_or_whole)
+
+
+def _in_blocks(alone: Schedule, statement: Statement, kernel: GroupKernel, isa: DeviceISA) -> Schedule | None:
+    """The schedule with blocks of a contraction's reduction apart; None if that is illegal or hardly pays off."""
+    r = roles(alone.nest, statement)
+    blocks = r and SplitReduction.of(r, kernel, isa)
+    if not blocks or not blocks.size:
+        return None
+    split = SplitIterator(statement.name, blocks.iterator, blocks.size)
+    made = attempt(alone, [split, RFactor(statement.name, split.block, 1)])
+    if made is None:
+        return None
+    sums = made.nest.statement(statement.name)
+    loops, own = loops_by_iterator(made, sums), roles(made.nest, sums)
+    steps = loops and own and Plan.of(own, kernel).steps(loops, zeroing(made.nest, sums))
+    apart = attempt(made, steps) if steps else None
+    return apart and begun_together(apart, added_up(apart, statement.name))
 
 
 def gpu_contraction_steps(
@@ -81,7 +118,7 @@ def gpu_contraction_steps(
     sets the output to 0, which the microkernel absorbs. `kernel` overrides the choice made here.
     """
     dtype = nest.array(statement.target.array).dtype
-    kernels = (kernel,) if kernel else group_tiles(isa, dtype) if dtype in GROUP_TUNED else ()
+    kernels = (kernel,) if kernel else _tiles(isa, dtype)
     if not kernels:
         return None
     r, product = roles(nest, statement), recognise(nest, statement)
@@ -93,8 +130,54 @@ def gpu_contraction_steps(
         return non_rectangular_group_steps(box, loops, isa, kernels) if box and serves else None
     if not (r.rows and r.columns and r.reduce):
         return None
-    best = min((Plan.of(r, choice) for choice in kernels), key=lambda plan: plan.cost(isa))
-    return best.steps(loops, initial)
+    best = min(kernels, key=lambda choice: SplitReduction.of(r, choice, isa).rank(choice))
+    return Plan.of(r, best).steps(loops, initial)
+
+
+@dataclass(frozen=True)
+class SplitReduction:
+    """The blocks of an iterator of the reduction that are summed apart, 0 for none, and what all takes by the model."""
+
+    cost: float
+    rounds: int
+    iterator: str = ""
+    size: int = 0
+
+    def rank(self, kernel: GroupKernel) -> tuple[float, bool]:
+        """The cost, and of equal ones first that of two slabs in turn, where a group has its unit for itself."""
+        return self.cost, self.rounds == 1 and not kernel.double
+
+    @staticmethod
+    def of(r: Roles, kernel: GroupKernel, isa: DeviceISA) -> SplitReduction:
+        """The best ones; none if the model does not prefer them clearly.
+
+        They are of equal size, and of several slabs. Partial sums have the results' type, so that is computed in.
+        """
+        plan, axis = Plan.of(r, kernel), max(r.reduce, key=lambda axis: axis.extent or 0)
+        whole = SplitReduction(plan.cost(isa), plan.rounds(isa))
+        if axis.extent is None or kernel.panel_dtype != kernel.dtype:
+            return whole
+        sizes = (size for size in divisors(axis.extent) if size >= SLABS_EACH * kernel.slab)
+        plans = ((size, Plan.of(in_blocks(r, axis, size), kernel)) for size in sizes)
+        found = (
+            SplitReduction(p.cost(isa) + p.combining(isa), p.rounds(isa), axis.iterator, size) for size, p in plans
+        )
+        best = min(found, key=lambda blocks: blocks.cost, default=whole)
+        return best if best.cost < whole.cost * PAYS else whole
+
+
+def in_blocks(r: Roles, axis: Axis, size: int) -> Roles:
+    """The roles with an axis of the reduction in blocks, which become another one of the results."""
+    results = prod(one.guess for one in (*r.rows, *r.columns, *r.batch))
+    left, right = axis.left * size, axis.right * size
+    block = Axis(f"{axis.iterator}_block", axis.guess // size, Linear.of(results), left, right)
+    inner = tuple(replace(one, extent=size) if one is axis else one for one in r.reduce)
+    return replace(r, reduce=inner, batch=(block, *r.batch))
+
+
+def divisors(number: int) -> Iterator[int]:
+    """All divisors of a number but itself, the greatest first."""
+    return (number // parts for parts in range(2, number + 1) if number % parts == 0)
 
 
 @dataclass(frozen=True)
@@ -147,6 +230,18 @@ class Plan:
             prod(axis.guess for axis in axes) for axes in (self.rows, self.columns, self.reduce, self.others)
         )
         return cost(self.kernel, isa, (rows, columns, steps), copies)
+
+    def combining(self, isa: DeviceISA) -> float:
+        """What begins the groups of blocks and adds these up, beside the products, in the same unit."""
+        results = (*self.others, *self.rows, *self.columns)
+        moved = 3 * prod(axis.guess for axis in results) * self.kernel.dtype.size
+        cycles = 2 * LAUNCH * CLOCK + moved / (MEMORY * isa.units) + 2 * LATENCY * self.rounds(isa)
+        return cycles * multiply_adds(self.kernel.dtype)
+
+    def rounds(self, isa: DeviceISA) -> int:
+        """The number of groups that a unit runs one after the other."""
+        rows, columns, copies = (prod(axis.guess for axis in axes) for axes in (self.rows, self.columns, self.others))
+        return ceil(copies * ceil(rows / self.kernel.rows) * ceil(columns / self.kernel.columns) / isa.units)
 
     def steps(self, loops: Mapping[str, str], initial: str | None) -> list[Step]:
         """The steps: flatten, split, reorder, tensorize, map to groups; `loops` names the loop of each iterator."""
@@ -221,15 +316,12 @@ def group_structure(nest: Nest, isa: DeviceISA, default: Schedule) -> tuple[Stru
 
     It comes with the default schedule's values, if that has a microkernel for this contraction.
     """
-    found = _heaviest(nest)
+    found = _heaviest(nest, isa)
     if found is None:
         return None
     statement, r, dtype = found
     used = _used(default, statement)
-    usual = used or next(iter(group_tiles(isa, dtype)), None)
-    if usual is None:
-        return None
-    values = _values(usual)
+    values = _values(used or _tiles(isa, dtype)[0])
     made = _Shapes(nest, statement, dtype, isa, r)
     structure = Structure(GROUP, _knobs(values), made.allows, made.schedule, made.predict)
     if used is not None:
@@ -238,13 +330,18 @@ def group_structure(nest: Nest, isa: DeviceISA, default: Schedule) -> tuple[Stru
     return (structure, None) if served else None
 
 
-def _heaviest(nest: Nest) -> tuple[str, Roles, DType] | None:
-    """The contraction with rows and columns that has the most multiply-adds."""
+def _tiles(isa: DeviceISA, dtype: DType) -> tuple[GroupKernel, ...]:
+    """The microkernels worth choosing from; none of types that a work-group's do not compute."""
+    return group_tiles(isa, dtype) if dtype in GROUP_TUNED else ()
+
+
+def _heaviest(nest: Nest, isa: DeviceISA) -> tuple[str, Roles, DType] | None:
+    """The contraction with rows, columns and a microkernel that has the most multiply-adds."""
     written, found = schedule(nest), []
     for statement in nest.statements:
         r = roles(nest, statement) if isolated(written, statement) else None
         dtype = nest.array(statement.target.array).dtype
-        if r is not None and r.rows and r.columns and r.reduce and dtype in GROUP_TUNED:
+        if r is not None and r.rows and r.columns and r.reduce and _tiles(isa, dtype):
             found.append((statement.name, r, dtype))
     return max(
         found, key=lambda entry: _extent(entry[1].batch, entry[1].rows, entry[1].columns, entry[1].reduce), default=None
@@ -300,7 +397,9 @@ class _Shapes:
 
     def predict(self, values: Values) -> Cost:
         kernel = self._kernel(values)
-        plan = Plan.of(self.roles, kernel)
+        blocks = SplitReduction.of(self.roles, kernel, self.isa)
+        cut = next((axis for axis in self.roles.reduce if axis.iterator == blocks.iterator), None)
+        plan = Plan.of(in_blocks(self.roles, cut, blocks.size) if cut else self.roles, kernel)
         extents = (_extent(axes) for axes in (plan.others, plan.rows, plan.columns, plan.reduce))
         return group_cost(Product(*extents), kernel, self.isa)
 

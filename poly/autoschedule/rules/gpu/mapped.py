@@ -12,10 +12,11 @@ memory; a space also has copies of tiles and slabs (copies.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
+from math import prod
 
 from microkernels.opencl_isa import DeviceISA
 from poly.analysis.legality import is_parallel
@@ -23,9 +24,10 @@ from poly.autoschedule.rules.attempt import attempt
 from poly.autoschedule.rules.distances import STEEPEST
 from poly.autoschedule.rules.form import Traits, legal, with_known_sizes
 from poly.autoschedule.rules.fusion import fused
+from poly.autoschedule.rules.gpu.apart import summed_apart
 from poly.autoschedule.rules.gpu.copies import slabs, tiles
 from poly.autoschedule.rules.gpu.fit import fits, fits_local
-from poly.autoschedule.rules.gpu.items import USUAL, GroupShape
+from poly.autoschedule.rules.gpu.items import LOCKSTEP, USUAL, GroupShape
 from poly.autoschedule.rules.gpu.parallel import chain_names, parallel_first
 from poly.autoschedule.rules.gpu.points import by_points, contiguous_loop, is_strided
 from poly.autoschedule.rules.gpu.rows import by_rows, in_one_group, shared_loops
@@ -34,8 +36,10 @@ from poly.autoschedule.rules.shapes import instances
 from poly.autoschedule.spaces.space import Knob, Structure, Value, Values
 from poly.ir.edits import find_loop
 from poly.ir.nest import Nest
-from poly.ir.tree import Band, Micro, Node, Sequence, bands, parts, statements, walk
+from poly.ir.strides import extent
+from poly.ir.tree import Band, Leaf, Micro, Node, Sequence, bands, parts, statements, walk
 from poly.model.cost import Cost
+from poly.model.gpu import RESIDENT
 from poly.model.gpu_loops import gpu_loop_cost
 from poly.schedules.schedule import Schedule, schedule
 from poly.schedules.steps import Fuse, Interchange, Items, Skew, Step
@@ -46,6 +50,10 @@ WORTH = 16_384
 GUESS = 1024
 """The assumed extent of a loop of unknown size."""
 
+
+SHORT_SUM = 128
+"""Terms of a sum that a work-item adds up by itself, of neighbours in memory: a unit begins a group in the time of some
+hundred instructions, and lines of memory stay in its cache while its items read them."""
 
 ITEMS, ACROSS = (32, 64, 128, 256, 512, 1024), (8, 16, 32, 64, 128)
 """Work-items per group, and along its contiguous loop."""
@@ -64,7 +72,20 @@ PLAIN = (("copies", "none"),)
 
 
 def gpu_schedule(before: Schedule, isa: DeviceISA, shape: GroupShape = USUAL) -> Schedule:
-    """The schedule with all legal loops mapped to groups and items, except those mapped by a step or a microkernel."""
+    """The schedule with all legal loops mapped to groups and items, except those mapped by a step or a microkernel.
+
+    Sums with too few results to keep the device busy are summed in blocks where the model expects that to pay off.
+    """
+    return _cheapest(tuple(_all_mapped(one, isa, shape) for one in (before, *summed_apart(before, isa))), isa)
+
+
+def _cheapest(made: tuple[Schedule, ...], isa: DeviceISA) -> Schedule:
+    """The schedule of the least expected time; the first of equal ones."""
+    seconds = [gpu_loop_cost(with_known_sizes(one, {}), isa).seconds for one in made] if len(made) > 1 else [0.0]
+    return made[seconds.index(min(seconds))]
+
+
+def _all_mapped(before: Schedule, isa: DeviceISA, shape: GroupShape) -> Schedule:
     made = fused(before)
     return _mapped_at(made, made.tree, isa, shape.on(isa))
 
@@ -92,9 +113,22 @@ def _kernel(schedule: Schedule, band: Band, isa: DeviceISA, shape: GroupShape) -
     inside = find_loop(made.tree, parallel[-1]).body
     shares, rows_cost = shared_loops(made, inside, shape.rows)
     _, points_cost = contiguous_loop(made, parallel)
-    if shares and rows_cost < points_cost and is_strided(made, parallel):
-        return by_rows(made, parallel, shares, shape) or by_points(made, parallel, isa, shape)
-    return by_lines(made, parallel, isa, shape) or by_points(made, parallel, isa, shape)
+    rows = by_rows(made, parallel, shares, shape) if shares else None
+    lengths = [extent(made.nest, find_loop(made.tree, name)) for name in parallel]
+    results = None if None in lengths else prod(length or 1 for length in lengths)
+    if rows is not None and rows_cost < points_cost and is_strided(made, parallel):
+        by_itself = (results or 0) >= isa.units * RESIDENT and _is_short_sum(made, inside)
+        return (by_points(made, parallel, isa, shape) if by_itself else None) or rows
+    points = by_lines(made, parallel, isa, shape) or by_points(made, parallel, isa, shape)
+    few = results is not None and results < isa.units * LOCKSTEP
+    return _cheapest((points, rows), isa) if points and rows and few else points
+
+
+def _is_short_sum(schedule: Schedule, inside: Node) -> bool:
+    """Whether each element is one short sum: a group that shares it takes longer to begin than an item to run it."""
+    if not isinstance(inside, Band) or not isinstance(inside.body, Leaf):
+        return False
+    return (extent(schedule.nest, inside) or GUESS) <= SHORT_SUM
 
 
 def _columns_first(schedule: Schedule, band: Band) -> tuple[Schedule, tuple[str, ...]] | None:
@@ -154,7 +188,7 @@ def _in_waves(schedule: Schedule, band: Band, shape: GroupShape) -> Schedule | N
     return None
 
 
-def gpu_loop_structures(nest: Nest, isa: DeviceISA, sizes: Mapping[str, int]) -> Iterator[tuple[Structure, Values]]:
+def gpu_loop_structures(nest: Nest, isa: DeviceISA) -> Iterator[tuple[Structure, Values]]:
     """The structures, each with its usual values, the one without copies first."""
     pad, slab, buffers = Knob("pad", PADS), Knob("slab", SLABS), Knob("buffers", BUFFERS)
     few = tuple(_shape_knobs(nest, isa, FEW_ITEMS, FEW_ACROSS))
@@ -168,10 +202,10 @@ def gpu_loop_structures(nest: Nest, isa: DeviceISA, sizes: Mapping[str, int]) ->
     def slabbed(values: Values) -> Schedule | None:
         return slabs(mapped(values), values["slab"] or 1, values["pad"] or 0, values["buffers"] or 1)
 
-    plain = _Mapping(tuple(_shape_knobs(nest, isa, ITEMS, ACROSS)), mapped, isa, sizes)
+    plain = _Mapping(tuple(_shape_knobs(nest, isa, ITEMS, ACROSS)), mapped, isa)
     yield plain.structure(PLAIN, _ordered), plain.usual
     for copies, more, make in (("tiles", (pad,), tiled), ("slabs", (slab, pad, buffers), slabbed)):
-        mapping = _Mapping((*few, *more), make, isa, sizes)
+        mapping = _Mapping((*few, *more), make, isa)
         if mapping.holds(mapping.usual):
             yield mapping.structure((("copies", copies),), mapping.holds), mapping.usual
 
@@ -206,7 +240,6 @@ class _Mapping:
     knobs: tuple[Knob, ...]
     make: Callable[[Values], Schedule | None]
     isa: DeviceISA
-    sizes: Mapping[str, int]
 
     @property
     def usual(self) -> Values:
@@ -223,7 +256,7 @@ class _Mapping:
         return legal(self.make(values), values)
 
     def predict(self, values: Values) -> Cost:
-        return gpu_loop_cost(with_known_sizes(self.schedule(values), self.sizes), self.isa)
+        return gpu_loop_cost(with_known_sizes(self.schedule(values), {}), self.isa)
 
     def holds(self, values: Values) -> bool:
         """Whether the copies fit, even with padding and two buffers."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from poly.analysis.legality import is_parallel
 from poly.autoschedule.rules.attempt import attempt
+from poly.ir.edits import find_loop
+from poly.ir.strides import extent
 from poly.ir.tree import Band
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Order
@@ -17,10 +19,11 @@ from poly.schedules.steps import Order
 def parallel_first(schedule: Schedule, band: Band) -> tuple[Schedule, tuple[str, ...]] | None:
     """The schedule with the parallel loops of the chain from `band` outermost, and their names.
 
-    None if there are none, or they cannot be moved outermost.
+    None if there are none, or they cannot be moved outermost. A loop of one iteration is none.
     """
     loops = chain_names(band)
-    parallel = tuple(name for name in loops if is_parallel(schedule.nest, schedule.tree, name))
+    several = (name for name in loops if extent(schedule.nest, find_loop(schedule.tree, name)) != 1)
+    parallel = tuple(name for name in several if is_parallel(schedule.nest, schedule.tree, name))
     candidates = [parallel, *((name,) for name in parallel)] if len(parallel) > 1 else [parallel]
     for wanted in candidates:
         made = _outermost(schedule, wanted, loops)

@@ -1,0 +1,121 @@
+"""Count the iterations of a statement in blocks: an iterator becomes two, one for the block and one within it.
+
+for i: for j: for k:                     for i: for j: for k_tile: for k < 256:
+  C[i, j] += A[i, k]*B[k, j]      ->       C[i, j] += A[i, 256*k_block + k]*B[256*k_block + k, j]
+
+The order stays the same, and the block is an iterator like any other. With elements of their own (`rfactor`), the
+blocks of a contraction's reduction are contractions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import islpy as isl
+
+from codegen.expr import placed
+from codegen.integer import Affine
+from microkernels.errors import plain
+from poly.errors import ScheduleError
+from poly.ir.coordinates import linear
+from poly.ir.edits import edit, fresh
+from poly.ir.instances import coordinate
+from poly.ir.nest import Nest, Statement
+from poly.ir.tree import Band, Leaf, Node, bands, mapped, statements, walk
+from poly.schedules.steps.base import Arguments, check_integer
+
+
+@dataclass(frozen=True)
+class SplitIterator:
+    """The iterator `k` of `statement` counts within blocks of `size`, and a new one, `k_block`, counts the blocks.
+
+    A loop over `k` around this statement alone becomes two.
+    """
+
+    statement: str
+    iterator: str
+    size: int
+    name: ClassVar[str] = "split_iterator"
+    reorders: ClassVar[bool] = False
+
+    @property
+    def block(self) -> str:
+        """The name of the new iterator."""
+        return f"{self.iterator}_block"
+
+    def apply(self, nest: Nest, tree: Node) -> Node:
+        return self.rewritten(nest, tree)[1]
+
+    def arguments(self) -> Arguments:
+        return (self.statement,), {self.iterator: self.size}
+
+    def rewritten(self, nest: Nest, tree: Node) -> tuple[Nest, Node]:
+        """The nest and the tree with both iterators; the nest is unchanged if it has them already.
+
+        Raises:
+            ScheduleError: a size below 1, no such iterator, a microkernel that runs the statement, or a name that is
+                taken.
+        """
+        check_integer(f"the block size of {self.iterator}", self.size, least=1)
+        found = {s.name: s for s in nest.statements}.get(self.statement)
+        if found is None:
+            known = ", ".join(s.name for s in nest.statements)
+            raise self._refused(f"there is no statement {plain(self.statement)}. Statements: {known}")
+        if self.iterator not in found.iterators:
+            known = ", ".join(found.iterators)
+            raise self._refused(f"{found.name} has no iterator {plain(self.iterator)}. Iterators: {known}")
+        if not any(isinstance(node, Leaf) and node.statement == found.name for node in walk(tree)):
+            raise self._refused(f"a microkernel runs {found.name}. Remedy: {self.name} first, then microkernel")
+        if self.block not in found.iterators:
+            if self.block in {*nest.open_or_fixed, *(a.name for a in nest.arrays)}:
+                raise self._refused(f"there is {self.block} already. Remedy: another name for that")
+            nest, tree = self._counted(nest, tree, found)
+        return nest, self._in_two_loops(nest, tree)
+
+    def _refused(self, problem: str) -> ScheduleError:
+        return ScheduleError(f"{self.name}({plain(self.statement)}, {plain(self.iterator)}={self.size}): {problem}.")
+
+    def _counted(self, nest: Nest, tree: Node, found: Statement) -> tuple[Nest, Node]:
+        """The nest and the tree with both iterators, in the same loops."""
+        at = found.iterators.index(self.iterator)
+        names = [f"c{number}" for number in range(len(found.iterators) + 1)]
+        old = [*names[:at], f"{self.size}*{names[at]} + {names[at + 1]}", *names[at + 2 :]]
+        within = f"0 <= {names[at + 1]} < {self.size}"
+        instance = f"{found.name}[{', '.join(names)}]"
+        where = isl.MultiAff(f"{{ {instance} -> {found.name}[{', '.join(f'({i})' for i in old)}] }}")
+        domain = found.domain.preimage_multi_aff(where).intersect(isl.Set(f"{{ {instance} : {within} }}"))
+        value = {self.iterator: Affine.name(self.block) * self.size + Affine.name(self.iterator)}
+        counted = replace(
+            found,
+            iterators=(*found.iterators[:at], self.block, *found.iterators[at:]),
+            domain=domain,
+            target=placed(found.target, value),
+            expr=placed(found.expr, value),
+        )
+
+        def moved(node: Node) -> Node:
+            node = mapped(node, moved)
+            if not isinstance(node, Band):
+                return node
+            functions = (
+                (name, f.pullback_multi_aff(where).gist(domain) if name == found.name else f)
+                for name, f in node.functions
+            )
+            return replace(node, functions=tuple(functions))
+
+        every = tuple(counted if s is found else s for s in nest.statements)
+        return replace(nest, statements=every, tree=moved(nest.tree), opened=nest.structure), moved(tree)
+
+    def _in_two_loops(self, nest: Nest, tree: Node) -> Node:
+        """The tree with two loops instead of one over both iterators of this statement alone."""
+        found = nest.statement(self.statement)
+        both = Affine.name(self.block) * self.size + Affine.name(self.iterator)
+        for band in bands(tree):
+            if statements(band) != (found.name,) or linear(found.iterators, band.function(found.name)) != both:
+                continue
+            block, within = (coordinate(found.domain, found.iterators.index(i)) for i in (self.block, self.iterator))
+            inner = replace(band, functions=((found.name, within),))
+            outer = Band(fresh(tree, f"{band.name}_tile"), ((found.name, block),), inner)
+            return edit(tree, band, outer)
+        return tree
