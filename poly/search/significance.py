@@ -21,12 +21,9 @@ little, as most candidates of a search do: giving up cannot produce a false winn
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
-from math import atan, cos, inf, log, pi, sin, sqrt
-from operator import add
-from statistics import mean, median, stdev
+from math import inf, log
+from statistics import median
 
 from poly.search.events import Trial
 
@@ -68,32 +65,15 @@ def p_value(samples: Sequence[float], rival: Sequence[float]) -> float:
 
 
 def _student(ratios: list[float]) -> float:
-    """The p-value of a positive mean, by the sums of Abramowitz and Stegun, 26.7.3 and 26.7.4."""
-    freedom = len(ratios) - 1
-    odd = freedom % 2
-    angle = atan(mean(ratios) / stdev(ratios) * sqrt(len(ratios) / freedom))
-    total = term = 1.0 if not odd else cos(angle) if freedom > 1 else 0.0
-    for n in range(2 + odd, freedom - 1, 2):
-        term *= (n - 1) / n * cos(angle) ** 2
-        total += term
-    between = 2 / pi * (angle + sin(angle) * total) if odd else sin(angle) * total
-    return max(0.0, (1 - between) / 2)
+    from scipy.stats import ttest_1samp
+
+    return float(ttest_1samp(ratios, 0.0, alternative="greater").pvalue)
 
 
 def _wilcoxon(ratios: list[float]) -> float:
-    """The exact p-value of the ranks won; equal ones share theirs, and a half is rounded against the challenger."""
-    sizes = sorted(abs(ratio) for ratio in ratios if ratio)
-    won = sum(bisect_left(sizes, ratio) + bisect_right(sizes, ratio) + 1 for ratio in ratios if ratio > 0) // 2
-    return sum(_ways(len(sizes))[won:]) / (1 << len(sizes))
+    from scipy.stats import wilcoxon
 
-
-@lru_cache
-def _ways(count: int) -> tuple[int, ...]:
-    """In how many ways some of the ranks up to `count` have each sum."""
-    if not count:
-        return (1,)
-    less, more = _ways(count - 1), (0,) * count
-    return tuple(map(add, (*less, *more), (*more, *less)))
+    return float(wilcoxon(ratios, alternative="greater", method="exact").pvalue)
 
 
 def beats(samples: Sequence[float], rival: Sequence[float], looks: int = LOOKS) -> bool:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import accumulate
-from math import exp, lgamma, log
 from statistics import geometric_mean as mean
 from statistics import median, quantiles
 
@@ -43,16 +40,11 @@ def interval(samples: Sequence[float]) -> tuple[float, float] | None:
 
     The bounds are samples themselves, so the interval assumes no distribution, but independent samples.
     """
-    ordered, outside = sorted(samples), _outside(len(samples))
-    return (ordered[outside - 1], ordered[-outside]) if outside else None
+    from scipy.stats import quantile_test
 
-
-@lru_cache
-def _outside(count: int) -> int:
-    """How many samples on either side the interval leaves out, with its ends: by the binomial distribution."""
-    whole = lgamma(count + 1) - count * log(2)
-    cases = (exp(whole - lgamma(n + 1) - lgamma(count - n + 1)) for n in range(count + 1))
-    return next(n for n, below in enumerate(accumulate(cases)) if below >= (1 - CONFIDENCE) / 2)
+    found = quantile_test(samples, p=0.5).confidence_interval(CONFIDENCE)
+    low, high = float(found.low), float(found.high)
+    return (low, high) if low == low and high == high else None
 
 
 def precision(samples: Sequence[float]) -> float | None:

@@ -97,20 +97,6 @@ def test_samples_without_noise_decide_by_their_sign() -> None:
     assert not beats([1.1, 1.1], [1.0, 1.0])
 
 
-@pytest.mark.parametrize(
-    ("ratios", "value"),
-    [
-        ((0.05, -0.01), 2 * 0.31283295818900125),
-        ((0.01, 0.02, -0.005, 0.03, 0.012), 2 * 0.040876873172611336),
-        ((0.01, 0.02, -0.01, 0.03, 0.01, 0.0, 0.02, 0.004), 2 * 0.026178153277451148),
-        ((0.01, 0.02, 0.03, 0.01, 0.9, 0.005, 0.02, 0.004), 2 / 2**8),
-    ],
-)
-def test_probabilities_are_those_of_scipy(ratios: tuple[float, ...], value: float) -> None:
-    """The first three by Student's test, the last one, with an outlier, by Wilcoxon's."""
-    assert p_value([1.0] * len(ratios), [exp(ratio) for ratio in ratios]) == pytest.approx(value, rel=1e-9)
-
-
 def test_samples_that_are_no_pairs_are_refused() -> None:
     with pytest.raises(ValueError, match="zip"):
         p_value([1.0, 2.0], [1.0])
