@@ -77,6 +77,7 @@ def cases(dtype: DType) -> Iterator[Case]:
     for number in FEW:
         yield from _both(number, Convolution(*LAYERS[number], n=BATCH), dtype)
         yield from _both(number, Convolution(*LAYERS[number], part="image"), dtype)
+        yield from _both(number, Convolution(*LAYERS[number], part="image"), dtype, packed=True)
         yield from _both(number, Convolution(*LAYERS[number], part="weights"), dtype)
     for c, h, stride in DEPTHWISE:
         yield from _both("depthwise", Convolution(c, c, h, 3, stride, 1, groups=c), dtype)

@@ -48,10 +48,21 @@ INLINE void store_apart_T(GLOBAL T *c, int64_t down, int64_t across, const T *ti
     }
 }
 
-/* Put a run of results where they belong: C[j] = tile[j] (+ C[j]) for j < length, by whole vectors and one partial. */
+/* Put a run of results where they belong: C[j] = tile[j] (+ C[j]) for j < length, by whole vectors and one partial. Runs of few
+   results, whose length is a constant, follow each other so closely that a masked load would wait for the last one's store. */
 INLINE void store_run_T(GLOBAL T *c, const T *tile, int64_t length, int accumulate)
 {
     int64_t j = 0;
+    if (__builtin_constant_p(length < LANES_T) && length < LANES_T) {
+        T x[LANES_T];
+        UNROLL
+        for (int64_t l = 0; l < length; l++)
+            x[l] = accumulate ? tile[l] + c[l] : tile[l];
+        UNROLL
+        for (int64_t l = 0; l < length; l++)
+            c[l] = x[l];
+        return;
+    }
     for (; j + LANES_T <= length; j += LANES_T) {
         const vec_T x = load_T(tile + j);
         store_T(c + j, accumulate ? x + load_T(c + j) : x);

@@ -156,7 +156,7 @@ def _tile_call(
         *_pointers(tile, kernel, left, own),
         *([] if own else _ahead(tile, kernel)),
         _call(tile, kernel, left, right, spaces, _in_place(tile) if own else accumulate),
-        *(scattered(node, kernel, isa, output, run, accumulate) if run is not None else []),
+        *(scattered(tile, kernel, isa, run, accumulate) if run is not None else []),
         *([_cut(tile, ragged(tile, kernel, isa, *tile.row_columns, accumulate))] if tile.row_columns else []),
     ]
     return RoutineCall(

@@ -20,14 +20,20 @@ TARGET = Target.nominal(AVX512, Caches(32 << 10, 1 << 20, 16 << 20), 1)
 STEM = Convolution(3, 64, 224, 7, 2, 3)
 
 
-@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+GROUPS = Convolution(128, 128, 56, 3, 1, 1, groups=32)
+
+
 @pytest.mark.parametrize(
-    ("problem", "ends"),
-    [(STEM, ["q < 2", "q > 110"]), (Convolution(128, 128, 56, 3, 1, 1, groups=32), ["q < 1", "q > 54"])],
-    ids=["few channels", "groups"],
+    ("problem", "layout", "ends"),
+    [
+        (STEM, "NCHW", ["q < 2", "q > 110"]),
+        (STEM, "NHWC", ["p < 2", "p > 110"]),
+        (GROUPS, "NCHW", ["q < 1", "q > 54"]),
+        (GROUPS, "NHWC", ["q < 1", "q > 54"]),
+    ],
 )
-def test_ends_are_where_taps_are_missing(problem: Convolution, ends: list[str], layout: Layout) -> None:
-    """Pixels read in one run come together: a row of the image, whose taps are missing at its ends."""
+def test_ends_are_where_taps_are_missing(problem: Convolution, layout: Layout, ends: list[str]) -> None:
+    """Elements read in one run come together: pixels of a row, or the taps and channels of each one of a column."""
     made = interiors_apart(schedule(nest(replace(problem, layout=layout), f32)), TARGET)
     assert made is not None
     assert [step.where for step in made.steps] == ends

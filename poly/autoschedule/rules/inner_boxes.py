@@ -29,7 +29,7 @@ from poly.ir.nest import Nest, Statement
 from poly.lowering.calls import iterators_of
 from poly.machine.description import LINE
 from poly.model import ASSUMED_STRIDE, tile_shape
-from poly.model.core import FULL, Caches, Target, room
+from poly.model.core import FULL, Target, room
 from poly.model.tiles import TURN, Pitches, Stores, TileCalls, stores
 
 LEAST = 16
@@ -75,17 +75,16 @@ class InnerBox:
 
     def time(self, target: Target) -> float:
         """The time relative to that of multiply-adds of whole vectors with operands in the first level."""
-        lanes, unit = target.isa.lanes(self.dtype), target.unit(self.dtype)
+        lanes = target.isa.lanes(self.dtype)
         m, n = float(self.extent(self.row)), float(self.extent(self.column))
         kernel, steps = self.kernel(target.isa), float(self.steps)
         calls = TileCalls(
             self.dtype, m, n, steps, 1.0, (kernel.rows,), (kernel.columns,), steps, self._pitches,
             operations=self.contraction.product.operations, stores=self._stores,
         )  # fmt: skip
-        line = LINE / self._rate(target) / unit if self._is_scattered(target.caches) else 0.0
         computed = max(calls.time(target), self._streamed(target, kernel)) * lanes / (m * n * steps)
         copy = target.line("turned copy", "L2") / (LINE // self.dtype.size)
-        return computed + lanes * (self.packed * copy / self._uses_of_right() + line / n)
+        return computed + lanes * (self.packed * copy / self._uses_of_right() + self._lines(target) / n)
 
     def _streamed(self, target: Target, kernel: OuterProduct) -> float:
         """The time in which each tile reads the right operand from the last level, if a panel exceeds L2; else 0."""
@@ -129,12 +128,21 @@ class InnerBox:
         used = iterators_of(self.statement, self.contraction.right)
         return prod(self.extent(name) for name in self.statement.iterators if name not in used)
 
-    def _is_scattered(self, caches: Caches) -> bool:
-        """Whether the left operand exceeds the nearest cache, and no loop of the box reads its neighbours together."""
-        used = iterators_of(self.statement, self.contraction.left)
-        inner = used.intersection((self.row, *self.reduction))
-        apart = all(is_apart(self.nest, self.contraction.left, name) for name in inner)
-        return apart and self._left_bytes() > caches.l1
+    def _lines(self, target: Target) -> float:
+        """The time in which the left operand's lines come to the first level, for each element that a call reads.
+
+        Loops that move it by less than a line read neighbours, or the same again: pixels and taps of a row do both.
+        Other calls have read such lines lately; those of which one element is read come from where the operand is.
+        """
+        if self._left_bytes() <= target.caches.l1:
+            return 0.0
+        left, size = self.contraction.left, LINE // self.dtype.size
+        used = iterators_of(self.statement, left).intersection((self.row, *self.reduction))
+        apart = {name: distance(self.nest, left, name) for name in used}
+        near = {name: self.extent(name) for name, by in apart.items() if by < size}
+        lines = 1 + sum((n - 1) * apart[name] for name, n in near.items()) / size
+        rate = target.rates.l2 if near else self._rate(target)
+        return lines / prod(near.values()) * LINE / rate / target.unit(self.dtype)
 
     def _left_bytes(self) -> float:
         """Bytes of the left operand in one iteration of the batch loops."""

@@ -110,7 +110,7 @@ def with_turned_tiles(nest: Nest, target: Target) -> Schedule | None:
         box = turned.get(statement.name)
         if box is None:
             return _steps(base.nest, statement, loops, target)
-        return tiled_steps(box, loops, usual_tiles(box, target))
+        return tiled_steps(box, loops, usual_tiles(box, target), zeroing(base.nest, statement))
 
     return _contracted(base, target, steps) if turned else None
 

@@ -189,8 +189,8 @@ class NonRectangular:
         )
 
 
-def tiled_steps(r: InnerBox, loops: Mapping[str, str], tiles: RegisterTile) -> list[Step]:
-    """The steps for a contraction with a box; `loops` names the loop of each iterator."""
+def tiled_steps(r: InnerBox, loops: Mapping[str, str], tiles: RegisterTile, initial: str | None = None) -> list[Step]:
+    """The steps for a contraction with a box, whose kernel does what `initial` does before; `loops` names its loops."""
     row, column = loops[r.row], loops[r.column]
     first, own = ([loops[name] for name in names] for names in (r.overlaps, r.own))
     taps = [loops[name] for name in r.taps if name not in r.within]
@@ -209,7 +209,7 @@ def tiled_steps(r: InnerBox, loops: Mapping[str, str], tiles: RegisterTile) -> l
     ]
     if r.packed:
         steps.append(_copy(r, around, {column_tile, *(loops[name] for name in _copied_apart(r))}))
-    steps.append(Tensorize(tiles.kernel.name, r.statement.name))
+    steps.append(Tensorize(tiles.kernel.name, r.statement.name, initial))
     if tiles.parallel is None:
         return steps
     return [*steps, Parallel(column_tile if tiles.parallel == r.column else loops[tiles.parallel])]
