@@ -61,9 +61,18 @@ def _known(count: Int) -> int:
 
 
 def _known_part(atom: Atom) -> int:
-    if isinstance(atom, Select):
-        return max(_known(atom.then), _known(atom.other))
-    return prod(map(_known, atom.args)) if isinstance(atom, Op) else 1
+    match atom:
+        case Select(_, then, other):
+            return max(_known(then), _known(other))
+        case Op("*", factors):
+            return prod(map(_known, factors))
+        case Op("min" | "max", operands):
+            return max(map(_known, operands))
+        case Op("floordiv" | "/", (dividend, _)):
+            return _known(dividend)
+        case Op("%", (_, divisor)):
+            return _known(divisor)
+    return 1
 
 
 def largest_sizes(nest: Nest) -> dict[str, Interval]:

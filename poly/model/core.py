@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from itertools import pairwise
 from math import ceil, exp, gcd, inf
 
@@ -34,6 +34,9 @@ FULL = 0.75
 
 MISSING = (0, 1 / 16, 1 / 4, 1 / 2, 3 / 4, 1)
 """The parts of the lines of a working set that are told apart: few already cost much, since far lines take so long."""
+
+KNOWN = 1024
+"""The answers that are kept of how much of a cache misses."""
 
 MANY = 4
 """Times the size of a cache, of which hardly a line is used again."""
@@ -140,7 +143,7 @@ def _evicted(lines: int, ways: int) -> float:
     return (part + (lines > ways)) / 2
 
 
-@cache
+@lru_cache(KNOWN)
 def missed(times: float, ways: int) -> float:
     """The part of the lines that miss in a second level, if `times` of its size are used again and again.
 

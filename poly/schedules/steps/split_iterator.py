@@ -22,6 +22,8 @@ from poly.ir.coordinates import linear
 from poly.ir.edits import edit, fresh
 from poly.ir.instances import coordinate
 from poly.ir.nest import Nest, Statement
+from poly.ir.sets import function, index, number, parameters, set_space, zero
+from poly.ir.sets import mapped as mapped_to
 from poly.ir.tree import Band, Leaf, Node, bands, mapped, statements, walk
 from poly.schedules.steps.base import Arguments, check_integer
 
@@ -79,12 +81,13 @@ class SplitIterator:
     def _counted(self, nest: Nest, tree: Node, found: Statement) -> tuple[Nest, Node]:
         """The nest and the tree with both iterators, in the same loops."""
         at = found.iterators.index(self.iterator)
-        names = [f"c{number}" for number in range(len(found.iterators) + 1)]
-        old = [*names[:at], f"{self.size}*{names[at]} + {names[at + 1]}", *names[at + 2 :]]
-        within = f"0 <= {names[at + 1]} < {self.size}"
-        instance = f"{found.name}[{', '.join(names)}]"
-        where = isl.MultiAff(f"{{ {instance} -> {found.name}[{', '.join(f'({i})' for i in old)}] }}")
-        domain = found.domain.preimage_multi_aff(where).intersect(isl.Set(f"{{ {instance} : {within} }}"))
+        space = set_space(parameters(found.domain.get_space()), len(found.iterators) + 1, found.name)
+        places = [index(space, position) for position in range(len(found.iterators) + 1)]
+        block, within = places[at : at + 2]
+        old = [*places[:at], block.scale_val(number(self.size)).add(within), *places[at + 2 :]]
+        where = isl.PwMultiAff.from_map(mapped_to(space, found.name, old))
+        inside = zero(space).le_set(within).intersect(within.lt_set(function(space, Affine.of(self.size))))
+        domain = found.domain.preimage_pw_multi_aff(where).intersect(inside)
         value = {self.iterator: Affine.name(self.block) * self.size + Affine.name(self.iterator)}
         counted = replace(
             found,
@@ -99,7 +102,7 @@ class SplitIterator:
             if not isinstance(node, Band):
                 return node
             functions = (
-                (name, f.pullback_multi_aff(where).gist(domain) if name == found.name else f)
+                (name, f.pullback_pw_multi_aff(where).gist(domain) if name == found.name else f)
                 for name, f in node.functions
             )
             return replace(node, functions=tuple(functions))
