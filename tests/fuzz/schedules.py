@@ -237,8 +237,8 @@ class Drawing:
             "substitute": (2, self._substitute),
             "privatize": (2, self._privatize),
             "reorder_storage": (2, self._reorder_storage),
-            "rfactor": (2, lambda m: self._blocks("rfactor", m)),
-            "split_iterator": (2, lambda m: self._blocks("split_iterator", m)),
+            "rfactor": (2, lambda m: self._cut_iterator("rfactor", m)),
+            "split_iterator": (2, lambda m: self._cut_iterator("split_iterator", m)),
             "skew": (6, self._skew),
             "shift": (6, self._shift),
             "reverse": (5, lambda m: Step("reverse", (self._loop(m),))),
@@ -330,7 +330,7 @@ class Drawing:
         self.rng.shuffle(dimensions)
         return Step("reorder_storage", (array.name, *dimensions))
 
-    def _blocks(self, step: str, made: Schedule) -> Step:
+    def _cut_iterator(self, step: str, made: Schedule) -> Step:
         """A sum, mostly, and one of its iterators."""
         sums = [s for s in made.nest.statements if s.op == "+" and s.iterators]
         found = self.rng.choice(sums or made.nest.statements)
