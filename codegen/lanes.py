@@ -313,7 +313,7 @@ class LaneLoop:
 
         def lanes(lines: list[cgen.Generable]) -> list[cgen.Generable]:
             inner = self._lane(condition, lines) if condition else lines
-            return [Line(EACH_LANE), counted(self._index, "lane", self.shape.lanes, inner)]
+            return each_lane(self._index, self.shape.lanes, inner)
 
         loops = in_lanes(self._body(every, value, kept), lanes)
         vectors = self.calls.vectors() if self.calls else []
@@ -357,9 +357,9 @@ class LaneLoop:
 
     @property
     def _index(self) -> str:
-        """The type of the lane counter: as wide as the lanes, so that a mask needs no conversion."""
+        """The type of the lane counter."""
         sizes = [partial.reduction.dtype.size for partial in self.partials] + [kept.dtype.size for kept in self._kept]
-        return "int64_t" if max(sizes) > i32.size else "int"
+        return lane_index(max(sizes))
 
     @property
     def _value(self) -> Int:
@@ -379,3 +379,13 @@ def counted(kind: str, name: str, count: int, body: list[cgen.Generable]) -> cge
     """A loop that counts up from 0."""
     start, test, update = f"{kind} {name} = 0", f"{name} < {count}", f"{name} += 1"
     return style.ForStatement(Line(start), Line(test), Line(update), style.Braces(body))
+
+
+def lane_index(size: int) -> str:
+    """The type of a lane counter: as wide as the lanes, so that a mask needs no conversion."""
+    return "int64_t" if size > i32.size else "int"
+
+
+def each_lane(index: str, lanes: int, body: list[cgen.Generable]) -> list[cgen.Generable]:
+    """A loop over the lanes of one vector, by a counter of a type."""
+    return [Line(EACH_LANE), counted(index, "lane", lanes, body)]

@@ -383,9 +383,7 @@ class Writer:
         lines = lines or self._beside(loop, inner) or self._marked(loop, scope, self.write(loop.body, inner))
         if not read:
             return lines
-        whole = block([*held.lines, *lines])
-        entered = scope.unknown([loop.entered])
-        return [branch(conjunction(entered), [whole]) if entered else whole]
+        return _if_entered(loop, scope, [*held.lines, *lines])
 
     def _spread(self, loop: For, scope: LoopScope) -> list[cgen.Generable] | None:
         """The loop in vectors, if what it writes has gaps that a mask leaves out."""
@@ -396,12 +394,10 @@ class Writer:
         found, own = made
         inner = replace(scope, held={**scope.held, found.element: own.value}, taken=scope.taken | own.every)
         body, plain = self.write(loop.body, inner), self.write(loop.body, scope)
-        parted = cut(loop, self.program, StatementPrinter(self._buffers, self._sizes), scope.taken | own.every)
-        if parted is None:
+        aligned = cut(loop, self.program, StatementPrinter(self._buffers, self._sizes), scope.taken | own.every)
+        if aligned is None:
             return in_vectors(loop, loop.end, found, own, body, plain)
-        line, before, after = parted
-        vectors = in_vectors(after, loop.end, found, own, body, plain)
-        return [block([line, around(before, [Line(IN_ORDER), *plain]), *vectors])]
+        return [_begun_in_order(aligned, plain, in_vectors(aligned[2], loop.end, found, own, body, plain))]
 
     def _beside(self, loop: For, scope: LoopScope) -> list[cgen.Generable] | None:
         """The loop in vectors, if some that it reads are made of others."""
@@ -409,12 +405,12 @@ class Writer:
         if found is None:
             return None
         printer = StatementPrinter(self._buffers, self._sizes)
-        parted = cut(loop, self.program, printer, scope.taken)
-        if parted is None:
+        aligned = cut(loop, self.program, printer, scope.taken)
+        if aligned is None:
             return [block(NeighbourLines(loop, found, printer, self._holding(scope), scope.taken).lines())]
-        first, before, after = parted
+        first, _, after = aligned
         lines = NeighbourLines(after, found, printer, self._holding(scope), scope.taken | first.names).lines()
-        return [block([first, around(before, [Line(IN_ORDER), *self.write(loop.body, scope)]), *lines])]
+        return [_begun_in_order(aligned, self.write(loop.body, scope), lines)]
 
     def _holding(self, scope: LoopScope) -> Holding:
         """Prints nodes with names for some more elements."""
@@ -429,11 +425,10 @@ class Writer:
         if calls_library(loop.body, self.program, scope.near or frozenset()):
             return [around(loop, body)]
         printer = StatementPrinter(self._buffers, self._sizes)
-        found = cut(loop, self.program, printer, scope.taken) if self.tiles else None
-        if found is None:
+        aligned = cut(loop, self.program, printer, scope.taken) if self.tiles else None
+        if aligned is None:
             return [Line(EACH_VECTOR), around(loop, body)]
-        first, before, after = found
-        return [block([first, around(before, [Line(IN_ORDER), *body]), Line(EACH_VECTOR), around(after, body)])]
+        return [_begun_in_order(aligned, body, [Line(EACH_VECTOR), around(aligned[2], body)])]
 
     def _reading_ahead(self, loop: For, ahead: tuple[Element, ...], scope: LoopScope) -> list[cgen.Generable]:
         """The loop for the compiler to vectorise, with what later iterations write read first, or as it is."""
@@ -448,9 +443,7 @@ class Writer:
         made = Reciprocals.of(by, scope.taken)
         taken = scope.taken | made.variables
         forms = (self._plain_vectors(loop, replace(scope, over=over, taken=taken)) for over in (made.names, {}))
-        entered = scope.unknown([loop.entered])
-        whole = made.chosen(*forms)
-        return [branch(conjunction(entered), [whole]) if entered else whole]
+        return _if_entered(loop, scope, [made.chosen(*forms)])
 
     def _vectorized(self, loop: For, found: tuple[LaneReduction, ...], scope: LoopScope) -> list[cgen.Generable]:
         """The loop in vector lanes; its reductions accumulate in variables, which update the elements after it."""
@@ -470,9 +463,7 @@ class Writer:
         calls = self._calls(loop, scope)
         lanes, into = going_on or (self._shape(loop, found, calls), ())
         calls = calls if calls and lanes.masked and calls.width == lanes.lanes else None
-        whole = block([*held.lines, *self._lanes(loop, lanes, found, calls, scope, into)])
-        entered = scope.unknown([loop.entered])
-        return [branch(conjunction(entered), [whole]) if entered else whole]
+        return _if_entered(loop, scope, [*held.lines, *self._lanes(loop, lanes, found, calls, scope, into)])
 
     def _shape(self, loop: For, found: tuple[LaneReduction, ...], calls: VectorCalls | None) -> Shape:
         dtypes = [one.dtype for one in found]
@@ -493,9 +484,7 @@ class Writer:
             Line(EACH_VECTOR),
             around(loop, self.write(loop.body, inner)),
         ]
-        whole = block([*lines, *(one.ended for one in own)])
-        entered = scope.unknown([loop.entered])
-        return [branch(conjunction(entered), [whole]) if entered else whole]
+        return _if_entered(loop, scope, [*lines, *(one.ended for one in own)])
 
     def _calls(self, loop: For, scope: LoopScope) -> VectorCalls | None:
         return vector_calls(loop.body, self.program, scope.taken) if self.tiles and loop.step == 1 else None
@@ -542,8 +531,7 @@ class Writer:
         """The loop with the elements that its jammed iterations write in registers."""
         printer = StatementPrinter(self._buffers, self._sizes)
         lines = JammedLines(jam, self.program, printer, self._holding(scope), scope.taken).lines()
-        entered = scope.unknown([loop.entered])
-        return [branch(conjunction(entered), lines) if entered else block(lines)]
+        return _if_entered(loop, scope, lines)
 
     def _tiled(self, loop: For, tile: VectorTile, scope: LoopScope) -> list[cgen.Generable]:
         """The loop around a vector loop, with what that keeps in registers."""
@@ -589,8 +577,7 @@ class Writer:
         lanes = min(self.program.isa.lanes(found.dtype), self.program.isa.most_lanes)
         printer = StatementPrinter(self._buffers, {})
         lines = ScanLoop(counter, found, lanes, printer, body, partial(self.write, loop.body, scope), names).lines()
-        entered = scope.unknown([loop.entered])
-        return [branch(conjunction(entered), lines) if entered else block(lines)]
+        return _if_entered(loop, scope, lines)
 
     def _selecting(self, loop: For, end: Int, selected: Selection, scope: LoopScope) -> list[cgen.Generable]:
         """The loop in vector lanes that look for the one iteration whose results last, which then runs."""
@@ -650,6 +637,20 @@ class Writer:
         if run.statement in scope.declaring and printer.at(body.target) not in scope.held:
             text = f"{self._buffers[body.target.array].dtype.c_name} {text}"
         return [*asserted, Line(text, printer.names(body, into is None))] if text else asserted
+
+
+def _if_entered(loop: For, scope: LoopScope, lines: list[cgen.Generable]) -> list[cgen.Generable]:
+    """What stands in place of a loop, in a block, unless the loop has no iteration."""
+    entered, whole = scope.unknown([loop.entered]), block(lines)
+    return [branch(conjunction(entered), [whole]) if entered else whole]
+
+
+def _begun_in_order(
+    aligned: tuple[Line, For, For], body: list[cgen.Generable], rest: list[cgen.Generable]
+) -> cgen.Generable:
+    """A loop's iterations up to where whole vectors begin, one after the other, and what stands for the others."""
+    first, before, _ = aligned
+    return block([first, around(before, [Line(IN_ORDER), *body]), *rest])
 
 
 def declarator(buffer: Buffer) -> str:

@@ -24,9 +24,8 @@ import cgen
 from codegen import style
 from codegen.expr import accessed, loads
 from codegen.integer import Compare, Int, Linear, Test, floor_quotient, gaps, maximum, minimum, parts_of
-from codegen.lanes import MASKED_SIZE, Hoisted, counted, hoisted
+from codegen.lanes import MASKED_SIZE, Hoisted, each_lane, hoisted, lane_index
 from codegen.loop_ir import Block, Declare, For, If, Node, Run, substituted
-from codegen.macros import EACH_LANE
 from codegen.names import c_name, fresh
 from codegen.program import Assign, Program
 from codegen.ranges import Ranges
@@ -34,7 +33,6 @@ from codegen.scalar import Element, StatementPrinter, literal
 from codegen.simd import Use, declared, is_apart, printer_of
 from codegen.spread import has_masked_stores
 from codegen.style import Line
-from microkernels.dtypes import i32
 
 
 @dataclass(frozen=True)
@@ -295,13 +293,13 @@ class JammedLines:
 
     def _each(self, condition: str, lines: list[cgen.Generable]) -> cgen.Generable:
         """Lines in every lane that fulfils a condition: one vector operation each."""
-        return style.Braces([Line(EACH_LANE), counted(self._index, "lane", self.jam.lanes, _where(condition, lines))])
+        return style.Braces(each_lane(self._index, self.jam.lanes, _where(condition, lines)))
 
     @property
     def _index(self) -> str:
-        """The type of the lane counter: as wide as the lanes, so that a mask needs no conversion."""
+        """The type of the lane counter."""
         widest = max(self.printer.buffers[element.array].dtype.size for element in self.jam.written)
-        return "int64_t" if widest > i32.size else "int"
+        return lane_index(widest)
 
     def _declared(self, name: str, element: Element) -> list[cgen.Generable]:
         """A vector that holds an element for each lane, 0 at first."""

@@ -23,9 +23,8 @@ import cgen
 from codegen import style
 from codegen.expr import Binary, Const, Load, Unary, accessed, loads, walk
 from codegen.integer import Int, Linear
-from codegen.lanes import MASKED_SIZE, counted
+from codegen.lanes import MASKED_SIZE, each_lane, lane_index
 from codegen.loop_ir import For, Node, substituted
-from codegen.macros import EACH_LANE
 from codegen.masked import Holding, is_dense
 from codegen.names import c_name, fresh
 from codegen.program import Assign, Program
@@ -33,7 +32,7 @@ from codegen.scalar import Element, StatementPrinter
 from codegen.simd import declared, printer_of, uses
 from codegen.style import Line
 from codegen.workspace import LINE
-from microkernels.dtypes import DType, i32
+from microkernels.dtypes import DType
 
 LEAST = 8
 """The least number of vectors in a loop that moves lanes."""
@@ -191,8 +190,7 @@ class NeighbourLines:
         return [*before, *self._each(self.write(body, held, taken)), *after]
 
     def _each(self, lines: list[cgen.Generable]) -> list[cgen.Generable]:
-        kind = "int64_t" if self.found.dtype.size > i32.size else "int"
-        return [Line(EACH_LANE), counted(kind, "lane", self.found.lanes, lines)]
+        return each_lane(lane_index(self.found.dtype.size), self.found.lanes, lines)
 
     def _at(self, element: Element, value: Int) -> Element:
         return Element(element.array, tuple(i.substitute({self.loop.variable: value}) for i in element.indices))

@@ -20,9 +20,8 @@ import cgen
 from codegen import style
 from codegen.expr import Load, accessed, loads
 from codegen.integer import Compare, Int, Linear, minimum
-from codegen.lanes import counted
+from codegen.lanes import counted, each_lane
 from codegen.loop_ir import Block, Comment, For, Node, substituted, written_out
-from codegen.macros import EACH_LANE
 from codegen.names import all_fresh, c_name, fresh
 from codegen.program import MOST_VECTORS, Assign, Program
 from codegen.scalar import Element, StatementPrinter, literal
@@ -185,7 +184,7 @@ class TileLoop:
         def vector(body: list[cgen.Generable], kept: Sequence[int], stores: Sequence[int]) -> cgen.Generable:
             before = [f"{self._type(n)}_lanes {names.lanes[n]} = {{{names.vectors[n]}[{number}]}};" for n in kept]
             after = [f"{names.vectors[n]}[{number}] = {names.lanes[n]}.all;" for n in stores]
-            loops = in_lanes(body, lambda part: [Line(EACH_LANE), counted("int", "lane", tile.lanes, part)])
+            loops = in_lanes(body, lambda part: each_lane("int", tile.lanes, part))
             lines = [*map(Line, before), *loops, *map(Line, after)]
             return counted("int", names.number, vectors, lines) if vectors > 1 else style.Braces(lines)
 

@@ -44,6 +44,15 @@ def advanced_iterator(statement: Statement, path: Path, loop: str) -> str | None
     return moved_iterator(statement, path, loop, by=-1) if forward is None else forward
 
 
+def summed_iterator(statement: Statement, path: Path, loop: str) -> str | None:
+    """The iterator that grows by one with each iteration of a loop, where that stays at one result of the statement.
+
+    None if there is no such iterator, or the loop reaches other results.
+    """
+    found = moved_iterator(statement, path, loop)
+    return None if any(found in index.names for index in statement.target.indices) else found
+
+
 def strided_cost(nest: Nest, statement: Statement, iterator: str) -> int:
     """The cost of the statement's accesses with `iterator` innermost.
 

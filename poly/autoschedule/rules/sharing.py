@@ -21,7 +21,7 @@ from poly.autoschedule.rules.parting import apart
 from poly.autoschedule.rules.shapes import INNER_GUESS, Chain, chains, heaviest
 from poly.ir.nest import Nest
 from poly.ir.paths import names_around, paths
-from poly.ir.strides import extent, moved_iterator
+from poly.ir.strides import extent, moved_iterator, summed_iterator
 from poly.ir.tree import Band, Copy, Micro, Node, Sequence, bands, children, has_kernel, only_loops, parts, statements
 from poly.lowering.calls import inner_bands
 from poly.machine.description import LINE, PAGE
@@ -96,9 +96,8 @@ def _summed_apart(made: Schedule, outer: Band, threads: int) -> Schedule | None:
         return None
     size = -(-whole // threads)
     sums = (s for s in map(made.nest.statement, statements(outer)) if s.op == "+")
-    moved = ((s, moved_iterator(s, found[s.name], outer.name)) for s in sums)
-    shared = [(s, i) for s, i in moved if i and all(i not in index.names for index in s.target.indices)]
-    steps: list[Step] = [RFactor(s.name, iterator, size) for s, iterator in shared]
+    moved = ((s, summed_iterator(s, found[s.name], outer.name)) for s in sums)
+    steps: list[Step] = [RFactor(s.name, iterator, size) for s, iterator in moved if iterator]
     return attempt(made, [*steps, Split(((outer.name, size),)), Parallel(f"{outer.name}_tile")]) if steps else None
 
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, Protocol, Union, cast, get_args, get_
 
 from microkernels.errors import plain, shown
 from poly.errors import ScheduleError
-from poly.ir.nest import Nest
+from poly.ir.nest import Nest, Statement
 from poly.ir.tree import Micro, Node, bands, walk
 from poly.schedules.steps.formulas import Formula
 
@@ -45,6 +45,22 @@ def call_text(step: Step) -> str:
     positional, named = step.arguments()
     texts = [repr(value) for value in positional] + [f"{name}={value!r}" for name, value in named.items()]
     return f"{step.name}({', '.join(texts)})"
+
+
+def statement_over(step: str, nest: Nest, name: str, iterator: str) -> Statement:
+    """The statement of this name, which has this iterator.
+
+    Raises:
+        ScheduleError: says which of them a step does not find, and what there is.
+    """
+    known = {statement.name: statement for statement in nest.statements}
+    if name not in known:
+        raise ScheduleError(f"{step}: there is no statement {plain(name)}. Statements: {', '.join(known)}.")
+    found = known[name]
+    if iterator not in found.iterators:
+        names = ", ".join(found.iterators)
+        raise ScheduleError(f"{step}: {found.name} has no iterator {plain(iterator)}. Iterators: {names}.")
+    return found
 
 
 def check_names(step: Step) -> None:

@@ -20,7 +20,6 @@ from typing import ClassVar
 from codegen.expr import Const, Load, loads
 from codegen.integer import Affine, floor_quotient
 from codegen.names import fresh
-from microkernels.errors import plain
 from poly.errors import ScheduleError
 from poly.ir.edits import rename_repeats, sequence
 from poly.ir.instances import coordinate
@@ -29,7 +28,7 @@ from poly.ir.nest import Array, Nest, Statement
 from poly.ir.paths import times
 from poly.ir.strides import accesses
 from poly.ir.tree import Band, Leaf, Node, bands, parts, statements
-from poly.schedules.steps.base import Arguments, check_integer, kernel_on
+from poly.schedules.steps.base import Arguments, check_integer, kernel_on, statement_over
 
 
 @dataclass(frozen=True)
@@ -81,16 +80,7 @@ class RFactor:
         return replace(changed, statements=every, tree=trees[0], opened=nest.structure), trees[1]
 
     def _checked(self, nest: Nest) -> Statement:
-        known = {s.name: s for s in nest.statements}
-        if self.statement not in known:
-            problem = f"there is no statement {plain(self.statement)}"
-            raise ScheduleError(f"{self.name}: {problem}. Statements: {', '.join(known)}.")
-        found = known[self.statement]
-        if self.iterator not in found.iterators:
-            names = ", ".join(found.iterators)
-            raise ScheduleError(
-                f"{self.name}: {found.name} has no iterator {plain(self.iterator)}. Iterators: {names}."
-            )
+        found = statement_over(self.name, nest, self.statement, self.iterator)
         if found.op != "+" or not nest.reassociate:
             problem = f"{nest.name} has reassociate=False" if found.op == "+" else "it is no sum"
             raise self._refused(problem, "leave it as it is")

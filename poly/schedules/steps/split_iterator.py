@@ -25,7 +25,7 @@ from poly.ir.nest import Nest, Statement
 from poly.ir.sets import function, index, number, parameters, set_space, zero
 from poly.ir.sets import mapped as mapped_to
 from poly.ir.tree import Band, Leaf, Node, bands, mapped, statements, walk
-from poly.schedules.steps.base import Arguments, check_integer
+from poly.schedules.steps.base import Arguments, check_integer, statement_over
 
 
 @dataclass(frozen=True)
@@ -60,13 +60,7 @@ class SplitIterator:
                 taken.
         """
         check_integer(f"the block size of {self.iterator}", self.size, least=1)
-        found = {s.name: s for s in nest.statements}.get(self.statement)
-        if found is None:
-            known = ", ".join(s.name for s in nest.statements)
-            raise self._refused(f"there is no statement {plain(self.statement)}. Statements: {known}")
-        if self.iterator not in found.iterators:
-            known = ", ".join(found.iterators)
-            raise self._refused(f"{found.name} has no iterator {plain(self.iterator)}. Iterators: {known}")
+        found = statement_over(self.name, nest, self.statement, self.iterator)
         if not any(isinstance(node, Leaf) and node.statement == found.name for node in walk(tree)):
             raise self._refused(f"a microkernel runs {found.name}. Remedy: {self.name} first, then microkernel")
         if self.block not in found.iterators:

@@ -24,7 +24,7 @@ from poly.autoschedule.rules.gpu.parallel import parallel_first
 from poly.autoschedule.rules.gpu.points import FULL
 from poly.autoschedule.rules.isolation import distributed
 from poly.ir.paths import loops_around, paths
-from poly.ir.strides import extent, moved_iterator
+from poly.ir.strides import extent, moved_iterator, summed_iterator
 from poly.ir.tree import Leaf, walk
 from poly.model.gpu import RESIDENT
 from poly.schedules.schedule import Schedule
@@ -63,9 +63,8 @@ def _in_blocks(made: Schedule, name: str, wanted: int) -> Schedule | None:
     if None in lengths.values() or prod(length or 1 for length in lengths.values()) < LEAST:
         return None
     blocks = ceil(wanted / prod(lengths[loop] or 1 for loop in results))
-    indices = {i for index in statement.target.indices for i in index.names}
-    moved = {band.name: moved_iterator(statement, path, band.name) for band in around if band.name not in results}
-    sums = {loop: i for loop, i in moved.items() if i and i not in indices}
+    moved = {band.name: summed_iterator(statement, path, band.name) for band in around if band.name not in results}
+    sums = {loop: i for loop, i in moved.items() if i}
     long = next((loop for loop in sums if (lengths[loop] or 1) >= blocks), None)
     loop = long or max(sums, key=lambda one: lengths[one] or 1, default=None)
     if loop is None or blocks < 2:
