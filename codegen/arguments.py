@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from numbers import Real
+from numbers import Number, Real
 from typing import Any, cast
 
 import numpy as np
@@ -187,15 +187,16 @@ def _number(buffer: Buffer, value: Any) -> Any:
 
 
 def _array(buffer: Buffer, value: Any) -> np.ndarray:
-    array = _as_numpy(buffer, value)
-    wanted = numpy_type(buffer.dtype)
+    wanted = numpy_type(buffer.element)
+    is_number = buffer.is_complex_value and isinstance(value, Number)
+    array = np.array(value, wanted) if is_number else _as_numpy(buffer, value)
     if array.dtype != wanted:
         swapped = array.dtype.byteorder != "=" and array.dtype.name == wanted.name
         got = f"{array.dtype.name} with its bytes in the other order" if swapped else array.dtype.name
         problem = f"{buffer.name} has dtype {got}; expected {describe(buffer)}"
         raise ArgumentError(f"{problem}. {remedies.cast(buffer, value)}")
-    if array.ndim != len(buffer.shape):
-        dims, got = _count(len(buffer.shape), "dimension"), _count(array.ndim, "dimension")
+    if array.ndim != len(buffer.extents):
+        dims, got = _count(len(buffer.extents), "dimension"), _count(array.ndim, "dimension")
         raise ArgumentError(f"{buffer.name} has {got}, shape {array.shape}; expected {dims}: {describe(buffer)}")
     if not array.flags.aligned:
         raise ArgumentError(
@@ -258,10 +259,11 @@ def check_memory(buffer: Buffer, value: Any) -> None:
 def _solve(signature: Signature, values: Values, given: Mapping[str, int]) -> dict[str, int]:
     """The value of each size, in the signature's order."""
     sizes = {size: given[size] for size in signature.given}
+    units = {b.name: b.dtype.size for b in signature.arrays}
     for step in signature.solved:
         array = values[step.array]
         if step.stride:
-            sizes[step.size] = array.strides[step.dimension] // array.itemsize
+            sizes[step.size] = array.strides[step.dimension] // units[step.array]
             continue
         size, left = divmod(array.shape[step.dimension] - step.rest.evaluate(sizes), step.coefficient)
         if left or size < 0:
@@ -276,10 +278,10 @@ def _solve(signature: Signature, values: Values, given: Mapping[str, int]) -> di
 
 
 def _check_shape(buffer: Buffer, array: np.ndarray, sizes: Mapping[str, int], signature: Signature) -> None:
-    for dimension, extent in enumerate(buffer.shape):
+    for dimension, extent in enumerate(buffer.extents):
         wanted = extent.evaluate(sizes)
         if array.shape[dimension] != wanted:
-            expected = tuple(e.evaluate(sizes) for e in buffer.shape)
+            expected = tuple(e.evaluate(sizes) for e in buffer.extents)
             because = _because(buffer, extent, sizes, signature)
             raise ArgumentError(f"{buffer.name} has shape {array.shape}; expected {expected}{because}")
 

@@ -100,8 +100,9 @@ def _names(signature: Signature, library: Library, slow: SlowCall, otherwise: Ot
         "_NULL": library.ffi.NULL,
         "_MISSING": MISSING,
         "_ndarray": np.ndarray,
-        **{f"_{b.dtype.name}": numpy_type(b.dtype) for b in signature.arrays},
-        **{f"_tensor_{b.dtype.name}": tensors.known(numpy_type(b.dtype)) for b in signature.arrays},
+        "_array": np.array,
+        **{f"_{b.element.name}": numpy_type(b.element) for b in signature.arrays},
+        **{f"_tensor_{b.element.name}": tensors.known(numpy_type(b.element)) for b in signature.arrays},
     }
 
 

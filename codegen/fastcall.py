@@ -46,11 +46,11 @@ class Arrays(Protocol):
     def is_array(self, buffer: Buffer) -> str:
         """Whether an argument is such an array, of the buffer's type."""
 
-    def strides(self, name: str) -> str:
-        """The tuple of its strides."""
+    def strides(self, buffer: Buffer) -> str:
+        """The tuple of its strides, in `unit`s."""
 
     def unit(self, buffer: Buffer) -> int:
-        """The stride from one element to the next."""
+        """The stride from one element to the next; of complex ones, from one part to the other."""
 
     def pointer(self, buffer: Buffer, strided: bool) -> str:
         """Its pointer; the expression may raise an error if the array isn't contiguous or writable as needed."""
@@ -68,18 +68,18 @@ class NumpyArrays:
     function = "_guarded"
 
     def is_array(self, buffer: Buffer) -> str:
-        return f"{buffer.name}.__class__ is _ndarray and {buffer.name}.dtype is _{buffer.dtype.name}"
+        return f"{buffer.name}.__class__ is _ndarray and {buffer.name}.dtype is _{buffer.element.name}"
 
-    def strides(self, name: str) -> str:
-        return f"{name}.strides"
+    def strides(self, buffer: Buffer) -> str:
+        return f"{buffer.name}.strides"
 
     def unit(self, buffer: Buffer) -> int:
         return buffer.dtype.size
 
     def pointer(self, buffer: Buffer, strided: bool) -> str:
         part = buffer.name
-        if strided and buffer.shape:  # the first element of an array with gaps is a contiguous array
-            part += f"[{'0, ' * (len(buffer.shape) - 1)}:1]"
+        if strided and buffer.extents:  # the first element of an array with gaps is a contiguous array
+            part += f"[{'0, ' * (len(buffer.extents) - 1)}:1]"
         return f"_buffer({part})" if buffer.kind == "in" else f"_buffer(_CHARS, {part}, True)"
 
     def fits(self, buffer: Buffer, strided: bool) -> Iterator[str]:
@@ -95,10 +95,11 @@ class Tensors:
     function = "_guarded_at"
 
     def is_array(self, buffer: Buffer) -> str:
-        return f"{buffer.name}.dtype is _tensor_{buffer.dtype.name}[{buffer.name}.__class__]"
+        return f"{buffer.name}.dtype is _tensor_{buffer.element.name}[{buffer.name}.__class__]"
 
-    def strides(self, name: str) -> str:
-        return f"{name}.stride()"
+    def strides(self, buffer: Buffer) -> str:
+        strides = f"{buffer.name}.stride()"
+        return f"[2*_stride for _stride in {strides}]" if buffer.is_complex else strides
 
     def unit(self, buffer: Buffer) -> int:
         return 1
@@ -108,6 +109,8 @@ class Tensors:
 
     def fits(self, buffer: Buffer, strided: bool) -> Iterator[str]:
         yield f"{buffer.name}.is_cpu and not {buffer.name}.requires_grad and not {buffer.name}.is_neg()"
+        if buffer.is_complex:
+            yield f"not {buffer.name}.is_conj()"
         if not strided:
             yield f"{buffer.name}.is_contiguous()"
 
@@ -132,10 +135,10 @@ class _Text:
     def _sizes(self) -> Iterator[str]:
         """Lines that put shapes and strides into variables, and compute the sizes from them."""
         for b in self.signature.arrays:
-            if self.signature.sizes and b.shape:
-                yield f"{_tuple(_extent(b.name, d) for d in range(len(b.shape)))} = {b.name}.shape"
+            if self.signature.sizes and b.extents:
+                yield f"{_tuple(_extent(b.name, d) for d in range(len(b.extents)))} = {b.name}.shape"
             if b.strides:
-                yield f"{_tuple(_stride(b.name, d) for d in range(len(b.shape)))} = {self.of.strides(b.name)}"
+                yield f"{_tuple(_stride(b.name, d) for d in range(len(b.extents)))} = {self.of.strides(b)}"
         unit = {b.name: self.of.unit(b) for b in self.signature.arrays}
         for step in self.signature.solved:
             yield f"{step.size} = {_solution(step, unit[step.array])}"
@@ -144,8 +147,8 @@ class _Text:
         """The conditions of the fast path."""
         for b in self.signature.arrays:
             yield self.of.is_array(b)
-            if not self.signature.sizes or not b.shape:
-                yield f"{b.name}.shape == {_tuple(map(str, b.shape))}"
+            if not self.signature.sizes or not b.extents:
+                yield f"{b.name}.shape == {_tuple(map(str, b.extents))}"
             if b.strides:
                 yield from _stride_conditions(b, self.of.unit(b))
             yield from self.of.fits(b, self.signature.strided)
@@ -181,6 +184,10 @@ def caller_source(signature: Signature, excluding: bool = False) -> str:
     # A size `lane` is the parameter `lane_`, so `lane=` arrives among the other keywords, which therefore come last.
     keywords = f"{{{given}**_keywords}}" if given else "_keywords"
     lines = [f"def {function_name(signature.name)}({', '.join(head)}):", "    try:"]
+    numbers = [b for b in signature.buffers if b.is_complex_value]
+    lines += [
+        f"        if {b.name}.__class__ is complex: {b.name} = _array({b.name}, _{b.element.name})" for b in numbers
+    ]
     lines += [f"        {line}" for line in _branches(signature, excluding)]
     lines += [f"    except ({ERRORS}):", "        pass"]
     lines.append(f"    _slow({_tuple(arguments)}, _extra, threads, {keywords})")
@@ -228,7 +235,7 @@ def _extent_conditions(signature: Signature) -> Iterator[str]:
         return
     plain = {(s.array, s.dimension) for s in signature.solved if not s.stride and _is_plain(s)}
     for b in signature.arrays:
-        for dimension, extent in enumerate(b.shape):
+        for dimension, extent in enumerate(b.extents):
             if (b.name, dimension) not in plain:
                 yield f"{_extent(b.name, dimension)} == {extent}"
     for step in signature.solved:
@@ -242,15 +249,16 @@ def _is_plain(step: SolvedSize) -> bool:
 
 def _stride_conditions(buffer: Buffer, unit: int) -> Iterator[str]:
     """Strides are nonnegative whole elements, 1 along rows of several elements; the rows of an output don't overlap."""
-    last = len(buffer.shape) - 1
-    single = buffer.shape[last].number == 1
+    last = len(buffer.extents) - 1
+    single = buffer.extents[last].number == 1
+    step = 2 * unit if buffer.is_complex else unit
     if not single:
-        yield f"{_stride(buffer.name, last)} == {unit}"
+        yield f"{_stride(buffer.name, last)} == {step}"
     for dimension in range(last):
         stride = _stride(buffer.name, dimension)
         inner = f"{_stride(buffer.name, dimension + 1)}*{_extent(buffer.name, dimension + 1)}"
         if single and dimension + 1 == last:
-            inner = f"{unit}"
+            inner = f"{step}"
         yield f"{stride} >= {0 if buffer.kind == 'in' else inner}"
         if unit > 1:
             yield f"{stride} % {unit} == 0"

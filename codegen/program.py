@@ -11,7 +11,7 @@ from codegen.instructions import Call, Let, replaced_in
 from codegen.integer import Affine, Int, Linear, Test
 from codegen.loop_ir import Block, Node, below, renamed, substituted
 from codegen.names import RESERVED, c_name
-from microkernels.dtypes import DType
+from microkernels.dtypes import CallerElements, DType
 from microkernels.isa import ISA, PORTABLE
 
 APART = (2, 4)
@@ -24,14 +24,15 @@ MOST_VECTORS = 8
 
 
 @dataclass(frozen=True)
-class Buffer:
+class Buffer(CallerElements):
     """An argument of the generated function, or a local array.
 
     `shape` is affine in the program's sizes (integers where they are fixed). `strides` (in elements) name sizes or
     are integers; None means dense, row-major. A scalar has kind "scalar", rank 0, and is passed by value. A local is
     stored in the workspace: in the scratch array of its name in `Program.workspaces`, with the strides `layout`, or if
     there is none, in a dense shared one. A local that is a `variable` is declared in the loops instead. An argument
-    that is `held` is passed by the kernel itself, not by its caller.
+    that is `held` is passed by the kernel itself, not by its caller. The last dimension of one that `is_complex` has
+    two elements, the real and the imaginary part of a number that the caller passes.
     """
 
     name: str
@@ -42,6 +43,12 @@ class Buffer:
     layout: tuple[Int, ...] | None = None
     variable: bool = False
     held: bool = False
+    is_complex: bool = False
+
+    @property
+    def is_complex_value(self) -> bool:
+        """Whether the caller may pass a complex number, in place of an array of rank 0."""
+        return self.is_complex and self.kind == "in" and not self.extents
 
 
 @dataclass(frozen=True)

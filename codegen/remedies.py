@@ -15,8 +15,8 @@ from codegen.program import Buffer
 def cast(buffer: Buffer, value: Any) -> str:
     """The remedy for another dtype."""
     if is_torch(value):
-        return _by_copy(buffer, value, f"{buffer.name}.to(torch.{buffer.dtype.numpy_name})")
-    return _by_copy(buffer, value, f"{_as_numpy(buffer, value)}.astype(np.{buffer.dtype.numpy_name})")
+        return _by_copy(buffer, value, f"{buffer.name}.to(torch.{buffer.element.numpy_name})")
+    return _by_copy(buffer, value, f"{_as_numpy(buffer, value)}.astype(np.{buffer.element.numpy_name})")
 
 
 def made_dense(buffer: Buffer, value: Any) -> str:
@@ -91,7 +91,7 @@ def _copy(buffer: Buffer, value: Any) -> str:
 
 
 def _to_numpy(buffer: Buffer) -> str:
-    return f"np.asarray({buffer.name}, dtype=np.{buffer.dtype.numpy_name})"
+    return f"np.asarray({buffer.name}, dtype=np.{buffer.element.numpy_name})"
 
 
 def _as_numpy(buffer: Buffer, value: Any) -> str:

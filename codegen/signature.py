@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from codegen.integer import Affine, Linear
@@ -66,6 +66,11 @@ class Signature:
         """Whether some array's strides are arguments."""
         return any(b.strides is not None for b in self.buffers)
 
+    @property
+    def in_parts(self) -> Signature:
+        """The signature with complex arrays as those of their parts, with one more dimension."""
+        return replace(self, buffers=tuple(replace(b, is_complex=False) for b in self.buffers))
+
     @cached_property
     def solved(self) -> tuple[SolvedSize, ...]:
         """How sizes follow from the arrays, plain shapes first: each entry needs only sizes of entries before it."""
@@ -106,5 +111,6 @@ class Signature:
 
 def describe(buffer: Buffer) -> str:
     """`A: f32[M, K]`, as in the nest."""
-    shape = f"[{', '.join(map(str, buffer.shape))}]" if buffer.kind != "scalar" else ""
-    return f"{buffer.name}: {buffer.dtype.name}{shape}"
+    is_number = buffer.kind == "scalar" or buffer.is_complex_value
+    shape = "" if is_number else f"[{', '.join(map(str, buffer.extents))}]"
+    return f"{buffer.name}: {buffer.element.name}{shape}"

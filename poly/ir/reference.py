@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from codegen.expr import CHOOSING, FUNCTIONS
 from codegen.integer import Linear
@@ -61,6 +62,9 @@ def reference(nest: Nest, arguments: tuple[Any, ...], **keywords: Any) -> None:
 
 
 def _argument(array: Array, value: Any) -> Any:
+    if array.is_complex:
+        parts = (*value.strides, array.dtype.size)
+        return as_strided(value.view(np.ndarray).real, (*value.shape, 2), parts)
     return _cast(array.dtype)(value) if array.kind == "scalar" else value
 
 

@@ -194,10 +194,12 @@ def recipe(space: Space, seed: int, cold: bool) -> Recipe:
     return Recipe(
         name=nest.name,
         kernel=trusted(nest, machine().isa if on_device else space.isa, known.iterations),
-        data=Data(signature(nest, True), (), seed, known.delicate, frozenset(), index_ranges(nest, {})),
+        data=Data(signature(nest, True).in_parts, (), seed, known.delicate, frozenset(), index_ranges(nest, {})),
         settable=known.settable,
         setup=Setup(
-            data=Data(signature(space.nest, not on_device), space.sizes, seed, known.delicate, frozenset(), looked_up),
+            data=Data(
+                signature(space.nest, not on_device).in_parts, space.sizes, seed, known.delicate, frozenset(), looked_up
+            ),
             cores=Cores(space.threads, ()),
             results="",
             length=known.length,
