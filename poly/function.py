@@ -12,7 +12,7 @@ from os import PathLike
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, TypeAlias, overload
 
-from codegen.integer import Affine
+from codegen.ir.integer import Affine
 from microkernels.dtypes import ArrayType
 from microkernels.errors import shown
 from poly.direct import BY_MODEL, Direct, direct
@@ -26,7 +26,7 @@ from poly.kernel import Kernel, caller, signature
 from poly.opencl_kernel import OpenCLKernel
 
 if TYPE_CHECKING:
-    from codegen.call import Caller
+    from codegen.calls.call import Caller
 
 SPECIALISED = 8
 """How many combinations of sizes a nest that is called directly is specialised for; one kernel serves all others."""
@@ -144,7 +144,7 @@ class Function(Nest):
         self, usual: int, values: Sequence[Any], extra: Sequence[Any], threads: Any, keywords: Mapping[str, Any]
     ) -> None:
         """The same for a call that does not fit the kernel of the call before, which has `usual` threads."""
-        from codegen.call import MISSING
+        from codegen.calls.call import MISSING
 
         if threads.__class__ is int and threads == usual and not keywords and not extra:
             served = None

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from codegen import turning
-from codegen.arguments import check_memory
+from codegen.calls import turning
+from codegen.calls.arguments import check_memory
+from codegen.calls.numpy_types import numpy_type
 from codegen.errors import ArgumentError
-from codegen.numpy_types import numpy_type
-from codegen.program import Buffer
+from codegen.ir.program import Buffer
 from microkernels.dtypes import COMPLEX, DTYPES, DType, bf16, f16, f32
 
 AnyArray = np.ndarray[Any, Any]

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from types import CodeType, FunctionType
 from typing import Any
 
-from codegen.cache import digest
+from codegen.system.cache import digest
 from microkernels.dtypes import ANNOTATED
 from microkernels.errors import PolyError, did_you_mean, plain, shown
 from poly.checks import checked_flag, checked_text

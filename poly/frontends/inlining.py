@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from codegen.integer import PYTHON, Affine, Linear
+from codegen.ir.integer import PYTHON, Affine, Linear
 from codegen.names import another
 from microkernels.dtypes import ArrayType, DType
 from poly.frontends import names

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType
 from typing import Any
 
-from codegen.expr import looked_up
-from codegen.integer import Affine, Linear
+from codegen.ir.expr import looked_up
+from codegen.ir.integer import Affine, Linear
 from microkernels.dtypes import ComplexType, DType
 from microkernels.errors import shown
 from poly.checks import checked_flag

@@ -10,9 +10,9 @@ from typing import Any, Literal, SupportsIndex
 
 import islpy as isl
 
-from codegen.cache import digest
-from codegen.expr import Expr, Load, accessed
-from codegen.integer import Affine, Linear
+from codegen.ir.expr import Expr, Load, accessed
+from codegen.ir.integer import Affine, Linear
+from codegen.system.cache import digest
 from microkernels.dtypes import CallerElements, DType
 from microkernels.errors import did_you_mean, plain, shown
 from poly.checks import checked_size, checked_sizes

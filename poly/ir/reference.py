@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from codegen.expr import CHOOSING, FUNCTIONS
-from codegen.integer import Linear
-from codegen.numpy_types import numpy_type
-from codegen.promotion import integer
+from codegen.calls.numpy_types import numpy_type
+from codegen.ir.expr import CHOOSING, FUNCTIONS
+from codegen.ir.integer import Linear
+from codegen.ir.promotion import integer
 from microkernels.dtypes import DTYPES, DType, bf16
 from poly.ir.lookups import check_indices, index_reads
 from poly.ir.nest import Array, Nest

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from codegen.arguments import Fitted, fit
-from codegen.program import Buffer
-from codegen.signature import Signature
+from codegen.calls.arguments import Fitted, fit
+from codegen.ir.program import Buffer
+from codegen.ir.signature import Signature
 from poly.ir.nest import Array, Nest
 
 

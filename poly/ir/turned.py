@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from codegen.expr import Load, looked_up, map_loads
-from codegen.integer import Linear
-from codegen.turning import ArrayView, Views
+from codegen.calls.turning import ArrayView, Views
+from codegen.ir.expr import Load, looked_up, map_loads
+from codegen.ir.integer import Linear
 from poly.ir.nest import Array, Nest
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from codegen.program import Buffer
+from codegen.ir.program import Buffer
 from poly.ir.nest import Array, Nest
 
 

@@ -13,10 +13,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from codegen.build import build
 from codegen.errors import ToolchainError
-from codegen.expr import loads
-from codegen.integer import Affine
+from codegen.ir.expr import loads
+from codegen.ir.integer import Affine
+from codegen.toolchain.build import build
 from microkernels.dtypes import bf16, f64
 from microkernels.isa import ISA
 from poly.analysis.bounds import check

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from keyword import iskeyword
 
+from codegen.ir.program import Buffer
+from codegen.ir.signature import describe
 from codegen.package.api import open_strides
 from codegen.package.comments import DIRECTIONS
 from codegen.package.header.isas import NUMBERS
 from codegen.package.header.sections import level
 from codegen.package.values import Header, Routine
-from codegen.program import Buffer
-from codegen.signature import describe
 from microkernels.dtypes import bf16
 
 HEAD = '''"""{title}
