@@ -17,12 +17,13 @@ from typing import Any
 import cffi
 import numpy as np
 
-from codegen import build, waiting
-from codegen.call import c_arguments
-from codegen.clock import CFunction, Timed
-from codegen.guard import declarations
+from codegen.calls.call import c_arguments
+from codegen.calls.clock import CFunction, Timed
+from codegen.calls.guard import declarations
+from codegen.ir.signature import Signature
 from codegen.names import function_name
-from codegen.signature import Signature
+from codegen.system import waiting
+from codegen.toolchain import build
 from poly.measure import process
 from poly.measure.data import Arena, difference, guarded, overrun
 from poly.measure.orders import Check, OrderFailed, Ran, RunFunction, Setup, Time, Trust, result

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 from programs import K, M, N, band, compiled, i, j, marked, matmul, scaled_copy, scan, sequence, softmax
 
-from codegen.build import FLAGS, build, load
 from codegen.c import link_flags, source
-from codegen.expr import Load
-from codegen.guard import declarations
-from codegen.integer import Affine
-from codegen.loop_ir import LoopMark
-from codegen.program import Assign, Buffer, PrintedStatement, Program, Workspace
-from codegen.signature import Signature
-from codegen.waiting import COUNT, POLICY, SPINS, opened
+from codegen.calls.guard import declarations
+from codegen.ir.expr import Load
+from codegen.ir.integer import Affine
+from codegen.ir.loop_ir import LoopMark
+from codegen.ir.program import Assign, Buffer, PrintedStatement, Program, Workspace
+from codegen.ir.signature import Signature
+from codegen.system.waiting import COUNT, POLICY, SPINS, opened
+from codegen.toolchain.build import FLAGS, build, load
 from microkernels.dtypes import DType, f32, f64, i32
 
 PARALLEL = LoopMark("i_tile", parallel=True)
