@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from codegen.promotion import integer
+from codegen.ir.promotion import integer
 from microkernels.dtypes import DTYPES
 
 FLOATS = ("f32", "f64")
