@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from textwrap import TextWrapper
 
+from codegen.ir.program import Buffer
 from codegen.names import c_name
-from codegen.program import Buffer
 from codegen.style import WIDTH
 
 DIRECTIONS = {"in": "read", "out": "written", "inout": "read and written", "scalar": "by value", "local": ""}

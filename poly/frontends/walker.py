@@ -9,9 +9,9 @@ from functools import partial
 
 import islpy as isl
 
-from codegen.expr import Binary, Cast, Expr, Load, Logic, Predicate, Ternary, Truth, operands
-from codegen.expr import Node as ExprNode
-from codegen.promotion import misfits
+from codegen.ir.expr import Binary, Cast, Expr, Load, Logic, Predicate, Ternary, Truth, operands
+from codegen.ir.expr import Node as ExprNode
+from codegen.ir.promotion import misfits
 from microkernels.dtypes import DType
 from poly.errors import SpecError
 from poly.frontends.affine import shortened

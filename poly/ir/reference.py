@@ -10,11 +10,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
-from codegen.expr import CHOOSING, FUNCTIONS
-from codegen.integer import Linear
-from codegen.numpy_types import numpy_type
-from codegen.promotion import integer
+from codegen.calls.numpy_types import numpy_type
+from codegen.ir.expr import CHOOSING, FUNCTIONS
+from codegen.ir.integer import Linear
+from codegen.ir.promotion import integer
 from microkernels.dtypes import DTYPES, DType, bf16
 from poly.ir.lookups import check_indices, index_reads
 from poly.ir.nest import Array, Nest
@@ -61,6 +62,9 @@ def reference(nest: Nest, arguments: tuple[Any, ...], **keywords: Any) -> None:
 
 
 def _argument(array: Array, value: Any) -> Any:
+    if array.is_complex:
+        parts = (*value.strides, array.dtype.size)
+        return as_strided(value.view(np.ndarray).real, (*value.shape, 2), parts)
     return _cast(array.dtype)(value) if array.kind == "scalar" else value
 
 

@@ -8,8 +8,8 @@ from math import ceil
 
 import islpy as isl
 
-from codegen.expr import Load
-from codegen.integer import Int, slopes
+from codegen.ir.expr import Load
+from codegen.ir.integer import Int, slopes
 from poly.ir.instances import span
 from poly.ir.layout import offset, step, strides
 from poly.ir.nest import Nest, Statement

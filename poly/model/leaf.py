@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import ceil, prod
 from typing import NamedTuple
 
-from codegen.expr import Load
-from codegen.program import MOST_VECTORS
+from codegen.ir.expr import Load
+from codegen.ir.program import MOST_VECTORS
 from microkernels.dtypes import DType
 from microkernels.kernel import OuterProduct, TileKernel
 from poly.analysis.legality import chained, recurs
@@ -49,7 +49,7 @@ class Loops:
 
     `body` names the innermost loop, which other statements may share. `waiting` is the number of cycles that an
     instance waits for another if the loop is not vectorised. `in_tile` is the work if a vectorised loop of few
-    iterations is a register tile (codegen/register_tile.py), None if it is none.
+    iterations is a register tile (codegen/lanes/register_tile.py), None if it is none.
     """
 
     dtype: DType

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from math import prod
 
-from codegen.expr import Load
+from codegen.ir.expr import Load
 from poly.ir.layout import strides
 from poly.ir.nest import Nest, Statement
 from poly.ir.paths import paths

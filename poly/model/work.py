@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
-from codegen.expr import Binary, Expr, FunctionCall, Load, Node, Unary, operands, walk
+from codegen.ir.expr import Binary, Expr, FunctionCall, Load, Node, Unary, operands, walk
 from poly.ir.layout import step
 from poly.ir.nest import Nest, Statement
 from poly.ir.strides import accesses

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from codegen.integer import Affine, Linear
+from codegen.ir.integer import Affine, Linear
 from microkernels.dtypes import f32, f64
 from poly.errors import SpecError
 from poly.frontends.python import parse, parse_text

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codegen.integer import Affine
+from codegen.ir.integer import Affine
 from microkernels.dtypes import f32
 from poly.analysis.bounds import check
 from poly.errors import SpecError

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import poly
-from codegen.turning import ArrayView, turning
+from codegen.calls.turning import ArrayView, turning
 from microkernels.dtypes import f64, i32
 from microkernels.isa import AVX512
 from poly.autoschedule.default import default_schedule

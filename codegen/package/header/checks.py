@@ -12,14 +12,14 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from math import prod
 
-from codegen.guard import pairs
-from codegen.integer import Affine, extent, in_c, product
+from codegen.calls.guard import pairs
+from codegen.ir.integer import Affine, extent, in_c, product
+from codegen.ir.program import Buffer
+from codegen.ir.signature import describe
 from codegen.names import c_name
 from codegen.package.api import array_parameters, block, filled, listed, open_strides, own_name, size_arguments
 from codegen.package.values import Header, Routine
 from codegen.parameters import Parameter, prototype, size_parameters
-from codegen.program import Buffer
-from codegen.signature import describe
 
 LIMITS = """/* The most that a size, a stride, and the bytes of an array may be; the most threads. */
 #if UINTPTR_MAX > 0xFFFFFFFFu

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from codegen.integer import in_c, product
+from codegen.ir.integer import in_c, product
+from codegen.ir.program import Buffer
 from codegen.package.comments import arguments, comment, indented
 from codegen.package.header.checks import ORDER
 from codegen.package.header.sections import level
 from codegen.package.values import Header, Routine
-from codegen.program import Buffer
 from codegen.scalar import strides
 
 THREADS = {

@@ -10,9 +10,9 @@ from tempfile import TemporaryDirectory
 
 from pycparser import c_ast, c_parser
 
-from codegen import processes
-from codegen.compiler import find_compiler
-from codegen.files import write_file
+from codegen.system import processes
+from codegen.system.files import write_file
+from codegen.toolchain.compiler import find_compiler
 from microkernels.errors import plain
 from poly.errors import SpecError
 from poly.frontends.c.renaming import with_free_names

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from pycparser import c_ast
 
-from codegen.integer import Affine
+from codegen.ir.integer import Affine
 from microkernels.dtypes import DTYPES
 from poly.errors import SpecError
 from poly.frontends.c.declarations import (
