@@ -31,10 +31,10 @@ from codegen.ir.ranges import Ranges
 from codegen.lanes.reductions import MASKED_SIZE, Hoisted, each_lane, hoisted, lane_index
 from codegen.lanes.simd import Use, declared, is_apart, printer_of
 from codegen.lanes.spread import has_masked_stores
+from codegen.lanes.vectors import PART
 from codegen.names import c_name, fresh
 from codegen.scalar import Element, StatementPrinter, literal
 from codegen.style import Line
-from codegen.vectors import PART
 
 
 @dataclass(frozen=True)
