@@ -254,11 +254,10 @@ class Walker:
             return self._targets.type_of(Load(array, ()), self._scope)
 
         whole = expr if op == "=" else Binary(op, place, expr)
-        for value in misfits(whole, dtype_of(place.array), dtype_of):
-            kind = dtype_of(place.array).name
+        for value, dtype in misfits(whole, dtype_of(place.array), dtype_of):
             raise self._scope.source.error(
                 node,
-                f"the integer {shortened(value)} meets the type {kind}, which has no such number",
+                f"the integer {shortened(value)} meets the type {dtype}, which has no such number",
                 "Give the arrays a type that has it, or compute in f64 with a fraction: `2.0 * x`.",
             )
 
