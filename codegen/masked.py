@@ -246,33 +246,33 @@ class JammedLines:
         for element, at in written.items():
             lines += self._declared(name(element, whole), element)
             if not _is_set_first(at, self.jam.instances, self.program):
-                lines.append(self._loaded(name(element, whole), element, whole))
+                lines.append(self._loaded(name(element, whole), element, whole, fresh("value", taken)))
         kept = {element: f"{name(element, whole)}.lane[lane]" for element in written}
         for one, run, condition in zip(self.jam.instances, runs, conditions, strict=True):
             assert isinstance(run, Run), "a run stays one"
+            own = fresh("value", taken.union(names.values()))
             read = [e for e in dict.fromkeys(self._read(run)) if e not in kept and e not in held.names]
             for element in read:
                 if (element, condition) not in names:
                     lines += self._declared(name(element, condition), element)
-                    lines.append(self._loaded(name(element, condition), element, condition))
+                    lines.append(self._loaded(name(element, condition), element, condition, own))
             loaded = {element: f"{name(element, condition)}.lane[lane]" for element in read}
             target = self._target(run)
-            own = fresh("value", taken.union(names.values()))
             body = self.write(run, {**held.names, **kept, **loaded, target: own}, taken.union(names.values(), [own]))
             lines.append(self._updated(own, kept[target], target, bounds.inner(one.lows, one.highs), body))
         kept_in_memory = [element for element in written if element.array not in self.jam.own]
         lines += [self._stored(name(element, whole), element, whole) for element in kept_in_memory]
         return [*bounds.lines, *lines]
 
-    def _loaded(self, name: str, element: Element, condition: str) -> cgen.Generable:
-        """A vector of elements, with 0 in the lanes outside a condition.
+    def _loaded(self, name: str, element: Element, condition: str, value: str) -> cgen.Generable:
+        """A vector of elements, with 0 in the lanes outside a condition; `value` is the name of one.
 
         Every lane is stored, so that only the load depends on the condition.
         """
-        memory = Line(f"value = {self.printer.element(element)};", self.printer.element_names(element))
+        memory = Line(f"{value} = {self.printer.element(element)};", self.printer.element_names(element))
         dtype = self.printer.buffers[element.array].dtype
-        start = Line(f"{dtype.c_name} value = {literal(0, dtype).text};")
-        return self._each("", [start, *_where(condition, [memory]), Line(f"{name}.lane[lane] = value;")])
+        start = Line(f"{dtype.c_name} {value} = {literal(0, dtype).text};")
+        return self._each("", [start, *_where(condition, [memory]), Line(f"{name}.lane[lane] = {value};")])
 
     def _updated(
         self, own: str, lane: str, target: Element, condition: str, body: list[cgen.Generable]
