@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,14 @@ import numpy as np
 FLOATS = ("f32", "f64")
 NARROW = ("i8", "u8", "i16")
 """Types that C converts to int before it computes with them."""
+PARTS = {"c64": "f32", "c128": "f64"}
+"""The types of complex numbers, and those of their parts."""
+COMPLEX_H = {"creal": "real", "cimag": "imag", "cabs": "abs", "conj": "conj", "cexp": "exp"}
+"""The functions of complex.h that poly knows, by their names in a nest; each may end in `f`."""
+CMPLX = "__builtin_complex"
+OF_COMPLEX = {**{f"{name}{end}": 1 for name in COMPLEX_H for end in ("", "f")}, CMPLX: 2}
+"""Their names in a text, with the number of arguments; that behind the macros CMPLX and CMPLXF is among them."""
+UNIT = "_Complex_I"
 INDICES = (*NARROW, "i32", "i64")
 ARITHMETIC: Mapping[str, type[ast.operator]] = {"+": ast.Add, "-": ast.Sub, "*": ast.Mult, "/": ast.Div}
 
@@ -38,6 +46,8 @@ class Value:
 def common(one: str, two: str) -> str:
     """The type in which C computes with two types."""
     kinds = {one, two}
+    if kinds & PARTS.keys():
+        return "c128" if kinds & {"c128", "f64"} else "c64"
     for kind in ("f64", "f32", "i64"):
         if kind in kinds:
             return kind
@@ -50,6 +60,12 @@ def converted(value: Value, kind: str) -> ast.expr:
     """The value's Python expression in a type; weak values take it from what they meet."""
     if value.kind == kind or kind in ("int", "uint"):
         return value.node
+    if kind in PARTS and value.kind in PARTS:
+        return value.node if value.weak else call(kind, value.node)
+    if value.kind in PARTS:
+        return converted(real_part(value), kind)
+    if kind in PARTS:
+        return converted(value, PARTS[kind])
     if value.number is not None and (kind in FLOATS or math.isfinite(value.number)):
         return numeral(value.number if kind in FLOATS else int(value.number))
     if value.weak and (kind in FLOATS or value.kind in ("int", "uint")):
@@ -57,6 +73,11 @@ def converted(value: Value, kind: str) -> ast.expr:
     if kind == "f32" and value.single is not None:
         return value.single
     return call(kind, value.node)
+
+
+def real_part(value: Value) -> Value:
+    """The real part of a complex number."""
+    return Value(ast.Attribute(value.node, "real", ast.Load()), PARTS[value.kind], value.weak)
 
 
 def in_single(op: str, left: Value, right: Value, kind: str) -> ast.expr | None:
@@ -72,6 +93,16 @@ def in_single(op: str, left: Value, right: Value, kind: str) -> ast.expr | None:
     if kind != "f64" or not all(fits) or all(v.number is not None for v in sides):
         return None
     return operation(op, *(numeral(v.number) if v.number is not None else v.node for v in sides))
+
+
+def of_complex(name: str, args: Sequence[Value]) -> Value:
+    """The value of one of OF_COMPLEX."""
+    if name == CMPLX:
+        kind = common(args[0].kind, args[1].kind)
+        return Value(call("complex", *(converted(arg, kind) for arg in args)), common("c64", kind))
+    plain, kind = (name, "c128") if name in COMPLEX_H else (name[:-1], "c64")
+    made = call(COMPLEX_H[plain], converted(args[0], kind))
+    return Value(made, kind if plain in ("conj", "cexp") else PARTS[kind])
 
 
 def wide(value: Value) -> ast.expr:
@@ -98,6 +129,10 @@ def extreme(name: str, left: ast.expr, right: ast.expr) -> ast.expr:
     order = ast.Compare(right, [ast.Lt() if name == "fmin" else ast.Gt()], [left])
     is_nan = ast.Compare(left, [ast.NotEq()], [left])
     return ast.IfExp(ast.BoolOp(ast.Or(), [order, is_nan]), right, left)
+
+
+IMAGINARY = Value(ast.Constant(1j), "c64", weak=True)
+"""The imaginary unit."""
 
 
 def literal(number: float | int, kind: str) -> Value:

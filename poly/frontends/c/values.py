@@ -28,8 +28,12 @@ from poly.frontends.c.tree import below
 from poly.frontends.c.typed import (
     ARITHMETIC,
     FLOATS,
+    IMAGINARY,
     INDICES,
     NARROW,
+    OF_COMPLEX,
+    PARTS,
+    UNIT,
     Value,
     call,
     common,
@@ -38,6 +42,7 @@ from poly.frontends.c.typed import (
     in_single,
     literal,
     numeral,
+    of_complex,
     operation,
     towards_zero,
     wide,
@@ -162,6 +167,8 @@ class Values:
 
     def _name(self, node: c_ast.ID, name: str) -> Value:
         match self.names.get(name):
+            case None if name == UNIT:
+                return IMAGINARY
             case CounterName(wraps_at=bits) | SizeName(wraps_at=bits):
                 return Value(ast.Name(name, ast.Load()), "uint" if bits else "int", weak=True)
             case ScalarName(dtype):
@@ -286,7 +293,7 @@ class Values:
         if op == "-":
             self._check_sign(node, *(v for v in (left, right) if kind == "uint"))
         self.check_wrap(node, left, right)
-        if op in ("/", "%") and kind not in FLOATS:
+        if op in ("/", "%") and kind not in (*FLOATS, *PARTS):
             return self._divided(node, op, left, right)
         if op == "%":
             raise self.refuse(node, f"`{shown(node)}` is the rest of a fraction", "Use / and floor.")
@@ -384,6 +391,8 @@ class Values:
             made = replace(value, kind="uint" if to.unsigned else "int")
             self.check_wrap(node, value, made)
             return made
+        if to.is_complex or value.kind in PARTS:
+            return Value(converted(value, to.dtype), to.dtype, value.weak)
         if to.unsigned:
             raise self.refuse(node, f"`{shown(node)}` makes data unsigned, which wraps around", "Use a signed type.")
         if value.number is not None and not to.is_integer:
@@ -401,6 +410,8 @@ class Values:
         odd = name.removeprefix(BUILT_IN)
         if name != odd and (odd in ODD or odd.removesuffix("f") in ODD):
             return literal(ODD[odd if odd in ODD else odd[:-1]], "f64" if odd in ODD else "f32")
+        if OF_COMPLEX.get(name) == len(given):
+            return of_complex(name, [self.value(arg) for arg in given])
         self._check_function(node, name, len(given))
         args = [self.value(arg) for arg in given]
         if name in ABSOLUTE:
