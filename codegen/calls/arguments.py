@@ -350,7 +350,8 @@ def _check_strides(buffer: Buffer, array: np.ndarray, given: Any, strided: bool)
         raise not_contiguous(buffer, array, given)
     if array.size == 0:
         return
-    whole = all(stride >= 0 and stride % array.itemsize == 0 for stride in array.strides)
+    strides = [stride for stride, extent in zip(array.strides, array.shape, strict=True) if extent > 1]
+    whole = all(stride >= 0 and stride % array.itemsize == 0 for stride in strides)
     rows = array.ndim == 0 or array.shape[-1] <= 1 or array.strides[-1] == array.itemsize
     if not (whole and rows):
         raise not_contiguous(buffer, array, given)

@@ -74,7 +74,7 @@ def turning(shape: tuple[int, ...], strides: tuple[int, ...], size: int) -> Arra
     rows = shape[-1] == 1 or abs(strides[-1]) == size
     axes = own if rows and not _is_dense([shape[a] for a in ordered], [strides[a] for a in ordered], size) else ordered
     last = axes[-1]
-    backwards = tuple(axis for axis in own if strides[axis] < 0)
+    backwards = tuple(axis for axis in own if strides[axis] < 0 and shape[axis] > 1)
     view = ArrayView(axes, backwards, apart=shape[last] > 1 and abs(strides[last]) != size)
     return None if view == ArrayView(own) else view
 

@@ -106,8 +106,8 @@ def integer(value: float | int, dtype: DType) -> int:
     return int(value) if math.isfinite(value) and fits(int(value), dtype) else low
 
 
-def misfits(expr: Expr, context: DType, dtype_of: Callable[[str], DType]) -> Iterator[int]:
-    """The integers in an expression that do not fit the type that they take, in a context of type `context`.
+def misfits(expr: Expr, context: DType, dtype_of: Callable[[str], DType]) -> Iterator[tuple[int, DType]]:
+    """The integers in an expression that do not fit the type that they take, with it, in a context of type `context`.
 
     Subexpressions of indices and numbers alone are not examined, as they are first computed as in Python.
     """
@@ -116,7 +116,7 @@ def misfits(expr: Expr, context: DType, dtype_of: Callable[[str], DType]) -> Ite
     match expr:
         case Const(int(value)):
             if not (_is_float(value) if dtype.is_float else fits(value, dtype)):
-                yield value
+                yield value, dtype
         case Unary(_, operand) if dtype is own:
             yield from misfits(operand, dtype, dtype_of)
         case Binary(_, left, right) if dtype is own:
@@ -133,7 +133,7 @@ def misfits(expr: Expr, context: DType, dtype_of: Callable[[str], DType]) -> Ite
             yield from misfits(other, dtype, dtype_of)
 
 
-def _compared(test: Truth, dtype_of: Callable[[str], DType]) -> Iterator[int]:
+def _compared(test: Truth, dtype_of: Callable[[str], DType]) -> Iterator[tuple[int, DType]]:
     """The integers that do not fit the type in which a test compares them."""
     match test:
         case Predicate(_, left, right):

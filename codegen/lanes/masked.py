@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
+from typing import NamedTuple
 
 import cgen
 
@@ -30,6 +31,7 @@ from codegen.ir.ranges import Ranges
 from codegen.lanes.reductions import MASKED_SIZE, Hoisted, each_lane, hoisted, lane_index
 from codegen.lanes.simd import Use, declared, is_apart, printer_of
 from codegen.lanes.spread import has_masked_stores
+from codegen.lanes.vectors import PART
 from codegen.names import c_name, fresh
 from codegen.scalar import Element, StatementPrinter, literal
 from codegen.style import Line
@@ -181,6 +183,17 @@ def _is_set_first(element: Element, instances: tuple[Masked, ...], program: Prog
     return False
 
 
+def _is_only_added_to(element: Element, jam: JammedLoop, program: Program) -> bool:
+    """Whether all that instances do with an element in memory is to add to it, in any order."""
+    for one in jam.instances:
+        body = program.statements[one.run.statement].body
+        assert isinstance(body, Assign), "all instances are assignments"
+        printer = printer_of(Use(one.run.statement, one.run.values), program)
+        if element in map(printer.at, loads(body.expr)) or (printer.at(body.target) == element and body.op != "+"):
+            return False
+    return program.fused and element.array not in jam.own
+
+
 def is_dense(element: Element, variable: str) -> bool:
     """Whether consecutive values of a variable access neighbours, or all the same element."""
     outer, along = element.indices[:-1], element.indices[-1:]
@@ -233,57 +246,71 @@ class JammedLines:
         values = {self.jam.loop.variable: place + Linear.name("lane")}
         written = {self._at(element, values): element for element in self.jam.written}
         runs = [substituted(one.run, values) for one in self.jam.instances]
-        conditions = [bounds.condition(one.lows, one.highs) for one in self.jam.instances]
-        whole = bounds.condition((), ())
-        names: dict[tuple[Element, str], str] = {}
+        conditions = [bounds.within(one.lows, one.highs) for one in self.jam.instances]
+        whole = bounds.within((), ())
+        names: dict[tuple[Element, Span | None], str] = {}
         taken = taken | bounds.names | {"lane"}
 
-        def name(element: Element, condition: str) -> str:
+        def name(element: Element, condition: Span | None) -> str:
             root = f"{c_name(element.array)}_lanes"
             return names.setdefault((element, condition), fresh(root, taken.union(names.values())))
 
         lines: list[cgen.Generable] = []
+        added: dict[Element, str] = {}
         for element, at in written.items():
-            lines += self._declared(name(element, whole), element)
-            if not _is_set_first(at, self.jam.instances, self.program):
-                lines.append(self._loaded(name(element, whole), element, whole))
+            is_added_to = _is_only_added_to(at, self.jam, self.program)
+            added |= {element: name(element, whole)} if is_added_to else {}
+            is_new = is_added_to or _is_set_first(at, self.jam.instances, self.program)
+            lines += (self._zeros if is_new else self._loaded)(name(element, whole), element, whole)
         kept = {element: f"{name(element, whole)}.lane[lane]" for element in written}
         for one, run, condition in zip(self.jam.instances, runs, conditions, strict=True):
             assert isinstance(run, Run), "a run stays one"
             read = [e for e in dict.fromkeys(self._read(run)) if e not in kept and e not in held.names]
             for element in read:
                 if (element, condition) not in names:
-                    lines += self._declared(name(element, condition), element)
-                    lines.append(self._loaded(name(element, condition), element, condition))
+                    lines += self._loaded(name(element, condition), element, condition)
             loaded = {element: f"{name(element, condition)}.lane[lane]" for element in read}
             target = self._target(run)
             own = fresh("value", taken.union(names.values()))
             body = self.write(run, {**held.names, **kept, **loaded, target: own}, taken.union(names.values(), [own]))
             lines.append(self._updated(own, kept[target], target, bounds.inner(one.lows, one.highs), body))
+        for element in added:
+            lines += self._loaded(name(element, None), element, whole)
+        lines += (self._each([Line(f"{sums}.lane[lane] += {name(e, None)}.lane[lane];")]) for e, sums in added.items())
         kept_in_memory = [element for element in written if element.array not in self.jam.own]
         lines += [self._stored(name(element, whole), element, whole) for element in kept_in_memory]
         return [*bounds.lines, *lines]
 
-    def _loaded(self, name: str, element: Element, condition: str) -> cgen.Generable:
+    def _zeros(self, name: str, element: Element, _: Span | None = None) -> list[cgen.Generable]:
+        """A vector that holds an element for each lane, 0 at first."""
+        zero = literal(0, self.printer.buffers[element.array].dtype).text
+        return [self._declared(name, element), Line(f"fill_{self._kind(element)}(&{name}.all, 1, {zero});")]
+
+    def _loaded(self, name: str, element: Element, condition: Span) -> list[cgen.Generable]:
         """A vector of elements, with 0 in the lanes outside a condition.
 
-        Every lane is stored, so that only the load depends on the condition.
+        In a loop over lanes every lane is stored, so that only the load depends on the condition.
         """
-        memory = Line(f"value = {self.printer.element(element)};", self.printer.element_names(element))
+        memory, names = self.printer.element(element), self.printer.element_names(element)
+        if condition.test and has_masked_stores(self.program.isa):
+            first = self.printer.element(self._at(element, {"lane": Linear()}))
+            text = f"load_{PART}_{self._kind(element)}(&{name}.all, &{first}, {condition.first}, {condition.past});"
+            return [self._declared(name, element), Line(text, names)]
         dtype = self.printer.buffers[element.array].dtype
         start = Line(f"{dtype.c_name} value = {literal(0, dtype).text};")
-        return self._each("", [start, *_where(condition, [memory]), Line(f"{name}.lane[lane] = value;")])
+        load = _where(condition, [Line(f"value = {memory};", names)])
+        return [*self._zeros(name, element), self._each([start, *load, Line(f"{name}.lane[lane] = value;")])]
 
     def _updated(
-        self, own: str, lane: str, target: Element, condition: str, body: list[cgen.Generable]
+        self, own: str, lane: str, target: Element, condition: Span, body: list[cgen.Generable]
     ) -> cgen.Generable:
         """A statement in every lane that fulfils a condition."""
         kind = self.printer.buffers[target.array].dtype.c_name
-        return self._each("", [Line(f"{kind} {own} = {lane};"), *_where(condition, body), Line(f"{lane} = {own};")])
+        return self._each([Line(f"{kind} {own} = {lane};"), *_where(condition, body), Line(f"{lane} = {own};")])
 
-    def _stored(self, name: str, element: Element, condition: str) -> cgen.Generable:
+    def _stored(self, name: str, element: Element, condition: Span) -> cgen.Generable:
         memory, names = self.printer.element(element), self.printer.element_names(element)
-        return self._each(condition, [Line(f"{memory} = {name}.lane[lane];", names)])
+        return self._each(_where(condition, [Line(f"{memory} = {name}.lane[lane];", names)]))
 
     def _target(self, run: Run) -> Element:
         """The element that an instance writes."""
@@ -291,9 +318,9 @@ class JammedLines:
         assert isinstance(body, Assign), "all instances are assignments"
         return printer_of(Use(run.statement, run.values), self.program).at(body.target)
 
-    def _each(self, condition: str, lines: list[cgen.Generable]) -> cgen.Generable:
-        """Lines in every lane that fulfils a condition: one vector operation each."""
-        return style.Braces(each_lane(self._index, self.jam.lanes, _where(condition, lines)))
+    def _each(self, lines: list[cgen.Generable]) -> cgen.Generable:
+        """Lines in every lane: one vector operation each."""
+        return style.Braces(each_lane(self._index, self.jam.lanes, lines))
 
     @property
     def _index(self) -> str:
@@ -301,11 +328,12 @@ class JammedLines:
         widest = max(self.printer.buffers[element.array].dtype.size for element in self.jam.written)
         return lane_index(widest)
 
-    def _declared(self, name: str, element: Element) -> list[cgen.Generable]:
-        """A vector that holds an element for each lane, 0 at first."""
-        dtype = self.printer.buffers[element.array].dtype
-        kind = f"{dtype.name}x{self.jam.lanes}"
-        return [Line(f"{kind}_lanes {name};"), Line(f"fill_{kind}(&{name}.all, 1, {literal(0, dtype).text});")]
+    def _declared(self, name: str, element: Element) -> Line:
+        return Line(f"{self._kind(element)}_lanes {name};")
+
+    def _kind(self, element: Element) -> str:
+        """The type of a vector of elements."""
+        return f"{self.printer.buffers[element.array].dtype.name}x{self.jam.lanes}"
 
     def _read(self, run: Run) -> list[Element]:
         """The elements that an instance reads."""
@@ -317,8 +345,16 @@ class JammedLines:
         return Element(element.array, tuple(index.substitute(values) for index in element.indices))
 
 
-def _where(condition: str, lines: list[cgen.Generable]) -> list[cgen.Generable]:
-    return [style.IfStatement(Line(condition), style.Braces(lines))] if condition else lines
+class Span(NamedTuple):
+    """The first of some lanes and the one past them in C, and the test whether a lane is one; empty if each is."""
+
+    first: str
+    past: str
+    test: str
+
+
+def _where(condition: Span, lines: list[cgen.Generable]) -> list[cgen.Generable]:
+    return [style.IfStatement(Line(condition.test), style.Braces(lines))] if condition.test else lines
 
 
 class _Bounds:
@@ -334,18 +370,17 @@ class _Bounds:
         """The variables."""
         return frozenset(self._known.values())
 
-    def condition(self, lows: tuple[Int, ...], highs: tuple[Int, ...]) -> str:
-        """Whether a lane is inside bounds and the loop."""
+    def within(self, lows: tuple[Int, ...], highs: tuple[Int, ...]) -> Span:
+        """The lanes inside bounds and the loop."""
         return self.inner(lows, (self._jam.end, *highs))
 
-    def inner(self, lows: tuple[Int, ...], highs: tuple[Int, ...]) -> str:
-        """Whether a lane is inside bounds; empty if every lane is."""
+    def inner(self, lows: tuple[Int, ...], highs: tuple[Int, ...]) -> Span:
+        """The lanes inside bounds."""
         last = minimum(self._jam.lanes, *(high - self._place for high in highs))
         first = maximum(0, *(low - self._place for low in lows))
-        tests = [f"lane < {self._number(last, 'to')}"] if last.number != self._jam.lanes else []
-        if first.number != 0:
-            tests.insert(0, f"lane >= {self._number(first, 'from')}")
-        return " && ".join(tests)
+        to, start = self._number(last, "to"), self._number(first, "from")
+        tests = [f"lane >= {start}"] * (first.number != 0) + [f"lane < {to}"] * (last.number != self._jam.lanes)
+        return Span(start, to, " && ".join(tests))
 
     def _number(self, value: Int, word: str) -> str:
         if value.number is not None:

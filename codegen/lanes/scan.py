@@ -13,7 +13,7 @@ from codegen.ir.loop_ir import Block, Comment, Node, Run
 from codegen.ir.program import Assign, Program
 from codegen.ir.promotion import type_of
 from codegen.lanes.selection import Update
-from codegen.lanes.simd import OFFSETS, Use, declared, placed_assign, uses
+from codegen.lanes.simd import OFFSETS, Use, declared, is_apart, placed_assign, uses
 from codegen.names import c_name
 from codegen.scalar import Element
 from microkernels.dtypes import DType
@@ -130,7 +130,7 @@ def _scan(
     others = [other for one in (*before, *after) for other in uses(one)]
     if any(_writes(other.statement, program) in (None, target) for other in others):
         return None
-    if found is None and not any(_reads(other, target, program) for other in others):
+    if found is None and not any(_reads(other, own.target, program) for other in others):
         return None
     earlier = {_writes(other.statement, program) for one in before for other in uses(one)}
     if any(load.array in earlier for load in accessed(value)):
@@ -163,9 +163,12 @@ def _combines(node: Node, program: Program, variable: str) -> bool:
     return (shared and own.op != "=") or recurrence(own, variable) is not None
 
 
-def _reads(use: Use, array: str, program: Program) -> bool:
+def _reads(use: Use, element: Load, program: Program) -> bool:
+    """Whether a statement may read an element, in the same iteration."""
     body = program.statements[use.statement].body
-    return isinstance(body, Assign) and any(load.array == array for load in accessed(body.expr))
+    if not isinstance(body, Assign):
+        return False
+    return any(not is_apart(load, element) for load in accessed(placed_assign(use, body, program).expr))
 
 
 def _writes(statement: str, program: Program) -> str | None:

@@ -10,7 +10,7 @@ from codegen.elementary import vector_functions
 from codegen.lanes.simd import neutral
 from codegen.macros import EACH_LANE, SHUFFLE
 from microkernels.ctext import INLINE
-from microkernels.dtypes import DTYPES, DType
+from microkernels.dtypes import DTYPES, DType, f32, f64
 
 VECTOR = re.compile(r"\b(\w+?)_((?:f|i|u)\d+)x(\d+)\(")
 
@@ -40,6 +40,9 @@ def helpers(code: str, register: int | None) -> str:
 
 SHUFFLES = ("_lanes", "_scan", "_shift", "_behind")
 """The endings of functions that move lanes."""
+
+PART = "part"
+"""The word in the names of functions that load some lanes: `load_part_f32x16`."""
 
 OPENCL_VECTORS = {"u8": "uchar", "i8": "char", "i16": "short", "i32": "int", "i64": "long"}
 """The names in OpenCL's vector types that are not those of the scalar types in C."""
@@ -193,6 +196,20 @@ def _behind(operation: str, dtype: DType, lanes: int) -> str:
 }}"""
 
 
+def _part(operation: str, dtype: DType, lanes: int) -> str:
+    """The function that loads some lanes, and 0 in the others, on AVX-512.
+
+    Where masked loads come out of loops over lanes, gcc 12 keeps the other lanes in memory before it chooses zeros.
+    """
+    name, bits = f"{dtype.name}x{lanes}", 8 * dtype.size
+    ending = {f32: "ps", f64: "pd"}.get(dtype, f"epi{bits}")
+    mask = f"(__mmask{lanes})(((1u << past) - 1u) & ~((1u << first) - 1u))"
+    return f"""{INLINE} void {operation}_{PART}_{name}({name} *x, const {dtype.c_name} *from, int first, int past)
+{{
+    *x = ({name})_mm512_maskz_loadu_{ending}({mask}, from);
+}}"""
+
+
 def _moved(to: str, x: str, dtype: DType, lanes: int, by: int) -> str:
     """A vector's lanes moved up by some, with those of `none` below."""
     places = ", ".join(str(lane if lane < by else lanes + lane - by) for lane in range(lanes))
@@ -217,6 +234,7 @@ MAKERS: Mapping[str, Callable[[str, DType, int], str]] = {
     "scan": _scan,
     "shift": _shift,
     "behind": _behind,
+    PART: _part,
     vector_functions.OF_VECTOR: vector_functions.text,
 }
 """The makers of functions by the word behind their operation; those of `lanes` depend on the register."""

@@ -19,7 +19,7 @@ from typing import Any
 import cffi
 
 from codegen.errors import ToolchainError
-from codegen.system import forks, processes
+from codegen.system import forks, processes, waiting
 from codegen.system.cache import digest, get_file, private_directory, put_file, sweep, unusable
 from codegen.system.files import temporary_name, write_file
 from codegen.toolchain import precompiled
@@ -90,13 +90,13 @@ def load(source: str, cdef: str, flags: tuple[str, ...] = (), seconds: float | N
 def _opened(ffi: cffi.FFI, source: str, flags: tuple[str, ...], seconds: float | None) -> tuple[Any, Path]:
     path = build(source, flags, seconds=seconds)
     try:
-        return ffi.dlopen(str(path)), path
+        return waiting.opened(ffi, path), path
     except OSError:
         with suppress(OSError):
             path.unlink()
         build(source, flags, seconds=seconds)
     try:
-        return ffi.dlopen(str(path)), path
+        return waiting.opened(ffi, path), path
     except OSError as error:
         raise ToolchainError(f"the library that the C compiler built cannot be loaded: {error}") from error
 

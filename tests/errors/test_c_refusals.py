@@ -56,6 +56,12 @@ BODIES = {
         "3:43: `i - 2` is unsigned, and wraps around",
         "Declare its",
     ),
+    "unsigned number": ("x[0] = -1u;", "3:9: `-1u` is unsigned, and wraps around", "Declare"),
+    "unsigned and data": (
+        "int q = x[0]; x[1] = q + 3u;",
+        "3:22: `q + 3u` makes unsigned what may be negative",
+        "Declare all its names",
+    ),
     "unsigned short": ("unsigned short q = 1; x[0] = q;", "3:16: `q` is unsigned, and wraps around", "Declare it"),
     "assembler": (LOOP + '{ x[i] = 0; __asm__ volatile("" : : "r"(x)); }', "3:41: `__asm__()` is called for its", ""),
     "scatter": (LOOP + "x[k[i]] = 0;", "3:29: `x[k[i]]` is written where an array's elements tell", "Loop over the"),

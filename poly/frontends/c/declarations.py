@@ -19,8 +19,8 @@ BASIC = {
 """The scalar types by their names in C, without `signed`."""
 COMPLEX = {"f64": "c128", "f32": "c64"}
 """The types behind `_Complex`, by those of their parts."""
-COUNTING = {"i32": 32, "i64": 64}
-"""The types of counters, and their bits; smaller integers are data, which C computes with as int."""
+COUNTING = ("i32", "i64")
+"""The types of counters; smaller integers are data, which C computes with as int."""
 
 
 NAMES = {
@@ -60,13 +60,13 @@ class CType:
     def rounded(self, number: float | int) -> float | int:
         """A number as a variable of this scalar type holds it."""
         if self.unsigned:
-            return int(number)
+            return int(number) % (1 << 8 * ANNOTATED[self.dtype].size)
         return cast("float | int", np.array(number).astype(ANNOTATED[self.dtype].numpy_name).item())
 
     @property
-    def wraps_at(self) -> int:
-        """The bits at which its numbers wrap around; 0 if they are signed."""
-        return COUNTING.get(self.dtype, 0) if self.unsigned else 0
+    def counting(self) -> str:
+        """The kind of its numbers in counters, sizes and integers: one of `typed.INTEGERS`."""
+        return ("u" if self.unsigned and self.dtype in COUNTING else "") + ("long" if self.dtype == "i64" else "int")
 
 
 def type_of(node: c_ast.Node, typedefs: Mapping[str, c_ast.Node]) -> CType | None:
@@ -115,17 +115,17 @@ def unknown_type(name: str, declared: c_ast.Decl) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class CounterName:
-    """The counter of a loop that runs here; `natural` if it can't be negative; `wraps_at` as in a CType."""
+    """The counter of a loop that runs here, of a kind of integers; `natural` if it can't be negative."""
 
     natural: bool
-    wraps_at: int = 0
+    kind: str = "int"
 
 
 @dataclass(frozen=True)
 class SizeName:
-    """An integer parameter that a bound, subscript, extent or condition names; `wraps_at` as in a CType."""
+    """An integer parameter that a bound, subscript, extent or condition names, of a kind of integers."""
 
-    wraps_at: int = 0
+    kind: str = "int"
 
 
 @dataclass(frozen=True)
@@ -248,7 +248,7 @@ class NameUses:
     """What a region's names are for.
 
     `uses` has those of its names, `counters` the names that loops count, `integers` those that bounds and subscripts
-    depend on, `looking` those that subscripts depend on, `unsigned` the bits of unsigned ones, `data` the integers that
+    depend on, `looking` those that subscripts depend on, `kinds` those of locals, `data` the integers that
     are data, as their values don't follow from counters and sizes.
     """
 
@@ -256,7 +256,7 @@ class NameUses:
     counters: frozenset[str]
     integers: frozenset[str]
     looking: frozenset[str]
-    unsigned: Mapping[str, int]
+    kinds: Mapping[str, str]
     data: frozenset[str] = frozenset()
 
 

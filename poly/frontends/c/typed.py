@@ -13,6 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from codegen.ir.promotion import integer
+from microkernels.dtypes import DTYPES
+
 FLOATS = ("f32", "f64")
 NARROW = ("i8", "u8", "i16")
 """Types that C converts to int before it computes with them."""
@@ -25,12 +28,15 @@ OF_COMPLEX = {**{f"{name}{end}": 1 for name in COMPLEX_H for end in ("", "f")}, 
 """Their names in a text, with the number of arguments; that behind the macros CMPLX and CMPLXF is among them."""
 UNIT = "_Complex_I"
 INDICES = (*NARROW, "i32", "i64")
+INTEGERS = ("int", "uint", "long", "ulong")
+"""The types of counters, sizes and integers, of two the later one is the type in which C computes with both."""
+UNSIGNED = ("uint", "ulong")
 ARITHMETIC: Mapping[str, type[ast.operator]] = {"+": ast.Add, "-": ast.Sub, "*": ast.Mult, "/": ast.Div}
 
 
 @dataclass(frozen=True)
 class Value:
-    """A Python expression, and its type in C: that of data, or `int` or `uint` for counters, sizes and integers.
+    """A Python expression, and its type in C: that of data, or one of INTEGERS for counters, sizes and integers.
 
     `weak`: it has neither elements nor scalars in it, so that in a nest it takes the type of what it meets. `number` is
     the value of a literal. `single` is the same value computed in f32, where rounding it to f32 gives the same.
@@ -44,21 +50,28 @@ class Value:
 
 
 def common(one: str, two: str) -> str:
-    """The type in which C computes with two types."""
+    """The type in which C computes with two types; where that is unsigned, and one is data, it is the signed one."""
     kinds = {one, two}
     if kinds & PARTS.keys():
         return "c128" if kinds & {"c128", "f64"} else "c64"
-    for kind in ("f64", "f32", "i64"):
+    for kind in ("f64", "f32"):
         if kind in kinds:
             return kind
-    if kinds & {"i32", *NARROW}:
-        return "i32"
-    return "uint" if "uint" in kinds else "int"
+    if kinds & {*INDICES}:
+        return "i64" if kinds & {"i64", "long", "ulong"} else "i32"
+    return max(kinds, key=INTEGERS.index)
+
+
+def wraps(*kinds: str) -> bool:
+    """Whether C computes with these types in one that wraps around below 0."""
+    if any(kind in (*FLOATS, *PARTS) for kind in kinds):
+        return False
+    return "ulong" in kinds or ("uint" in kinds and not {"long", "i64"} & {*kinds})
 
 
 def converted(value: Value, kind: str) -> ast.expr:
     """The value's Python expression in a type; weak values take it from what they meet."""
-    if value.kind == kind or kind in ("int", "uint"):
+    if value.kind == kind or kind in INTEGERS:
         return value.node
     if kind in PARTS and value.kind in PARTS:
         return value.node if value.weak else call(kind, value.node)
@@ -67,8 +80,8 @@ def converted(value: Value, kind: str) -> ast.expr:
     if kind in PARTS:
         return converted(value, PARTS[kind])
     if value.number is not None and (kind in FLOATS or math.isfinite(value.number)):
-        return numeral(value.number if kind in FLOATS else int(value.number))
-    if value.weak and (kind in FLOATS or value.kind in ("int", "uint")):
+        return numeral(value.number if kind in FLOATS else integer(int(value.number), DTYPES[kind]))
+    if value.weak and (kind in FLOATS or value.kind in INTEGERS):
         return value.node
     if kind == "f32" and value.single is not None:
         return value.single
