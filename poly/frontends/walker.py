@@ -20,9 +20,10 @@ from poly.frontends.expressions import expression, is_data, truth
 from poly.frontends.ranges import loop_of, values
 from poly.frontends.reductions import as_reduction, guarded_update
 from poly.frontends.scope import Scope
-from poly.frontends.selecting import as_choice, tested_last, with_kept
+from poly.frontends.selecting import tested_last, with_kept
 from poly.frontends.source import Source
 from poly.frontends.targets import Targets
+from poly.ir.choices import affine_first, as_choice
 from poly.ir.instances import coordinate
 from poly.ir.nest import Op, Statement
 from poly.ir.sets import set_space
@@ -122,7 +123,7 @@ class Walker:
 
     def _if_data(self, node: ast.If, domain: isl.Set) -> list[Node]:
         """An `if` on data: every instance runs, and what it assigns stays as it is where the condition is false."""
-        match _parted(node, self._scope):
+        match affine_first(node, lambda test: is_data(test, self._scope)):
             case ast.If() as outer:
                 return self._if(outer, domain)
         choice = as_choice(node)
@@ -260,29 +261,6 @@ class Walker:
                 f"the integer {shortened(value)} meets the type {dtype}, which has no such number",
                 "Give the arrays a type that has it, or compute in f64 with a fraction: `2.0 * x`.",
             )
-
-
-def _parted(node: ast.If, scope: Scope) -> ast.If | None:
-    """`if p and q` with an affine p and data q as an `if q` inside an `if p`; None if no part is affine."""
-    tests = _conjuncts(node.test)
-    affine = [test for test in tests if not is_data(test, scope)]
-    data = [test for test in tests if is_data(test, scope)]
-    if not affine:
-        return None
-    inner = ast.copy_location(ast.If(_all(data), node.body, node.orelse), node)
-    return ast.copy_location(ast.If(_all(affine), [inner], node.orelse), node)
-
-
-def _conjuncts(test: ast.expr) -> list[ast.expr]:
-    """The parts that `and` joins, also where these are joined by it themselves."""
-    match test:
-        case ast.BoolOp(op=ast.And(), values=parts):
-            return [inner for part in parts for inner in _conjuncts(part)]
-    return [test]
-
-
-def _all(tests: list[ast.expr]) -> ast.expr:
-    return tests[0] if len(tests) == 1 else ast.copy_location(ast.BoolOp(ast.And(), tests), tests[0])
 
 
 def _sequence(nodes: list[Node]) -> Node:
