@@ -66,7 +66,7 @@ from codegen.lanes.simd import (
     reductions,
 )
 from codegen.lanes.specialised import parted
-from codegen.lanes.spread import has_masked_stores, in_vectors, spread_names
+from codegen.lanes.spread import in_vectors, spread_names
 from codegen.lanes.straight import mixes_iterations
 from codegen.lanes.vector_calls import VectorCalls, fetched, vector_calls
 from codegen.macros import EACH_VECTOR, IN_ORDER
@@ -449,7 +449,7 @@ class Writer:
         """The loop in vector lanes; its reductions accumulate in variables, which update the elements after it."""
         if not found:
             jam = jammed(loop, self.program, scope.ranges) if self.tiles else None
-            slow = jam is None or not has_masked_stores(self.program.isa)
+            slow = jam is None or not self.program.isa.has_masked_stores
             parts = parted(loop, scope.ranges) if self.tiles and slow else None
             if parts is not None:
                 return self.write(parts, scope)

@@ -30,7 +30,6 @@ from codegen.ir.program import Assign, Program
 from codegen.ir.ranges import Ranges
 from codegen.lanes.reductions import MASKED_SIZE, Hoisted, each_lane, hoisted, lane_index
 from codegen.lanes.simd import Use, declared, is_apart, printer_of
-from codegen.lanes.spread import has_masked_stores
 from codegen.lanes.vectors import PART
 from codegen.names import c_name, fresh
 from codegen.scalar import Element, StatementPrinter, literal
@@ -84,12 +83,13 @@ def jammed(loop: For, program: Program, known: Ranges) -> JammedLoop | None:
         return None
     lanes = min(program.isa.most_lanes, program.isa.vector_bytes // min(sizes))
     trips = loop.span
-    whole = lanes * (WHOLE if has_masked_stores(program.isa) else 0)
+    whole = lanes * (WHOLE if program.isa.has_masked_stores else 0)
     partial = trips is not None and trips % lanes and trips < whole
     if not partial and not any(one.lows or one.highs for one in instances):
         return None
     every = tuple(dict.fromkeys(element for element, _ in found))
-    if not all(is_dense(element, loop.variable) for element in every):
+    apart = SECOND if program.isa.has_masked_stores and len(written) > 1 else 1
+    if not all(is_dense(e, loop.variable, 1 if e in written else apart) for e in every):
         return None
     own = declared(loop.body)
     alone = [element for element in written if loop.variable not in element.names]
@@ -101,6 +101,8 @@ def jammed(loop: For, program: Program, known: Ranges) -> JammedLoop | None:
     return JammedLoop(loop, loop.end, lanes, instances, written, shared, own)
 
 
+SECOND = 2
+"""How far apart the elements may be that lanes of several jammed iterations read: two vectors make one."""
 WHOLE = 8
 """Loops of so many vectors need no mask for the last one: what is left is little."""
 
@@ -194,10 +196,10 @@ def _is_only_added_to(element: Element, jam: JammedLoop, program: Program) -> bo
     return program.fused and element.array not in jam.own
 
 
-def is_dense(element: Element, variable: str) -> bool:
-    """Whether consecutive values of a variable access neighbours, or all the same element."""
+def is_dense(element: Element, variable: str, most: int = 1) -> bool:
+    """Whether consecutive values of a variable access neighbours at most so many apart, or all the same element."""
     outer, along = element.indices[:-1], element.indices[-1:]
-    inside = all(variable not in index.names or index.coefficient(variable) == 1 for index in along)
+    inside = all(variable not in index.names or 1 <= index.coefficient(variable) <= most for index in along)
     return inside and all(variable not in index.names for index in outer)
 
 
@@ -292,9 +294,11 @@ class JammedLines:
         In a loop over lanes every lane is stored, so that only the load depends on the condition.
         """
         memory, names = self.printer.element(element), self.printer.element_names(element)
-        if condition.test and has_masked_stores(self.program.isa):
+        second = any(index.coefficient("lane") > 1 for index in element.indices)
+        if (condition.test or second) and self.program.isa.has_masked_stores:
             first = self.printer.element(self._at(element, {"lane": Linear()}))
-            text = f"load_{PART}_{self._kind(element)}(&{name}.all, &{first}, {condition.first}, {condition.past});"
+            function = f"{'second' if second else 'load'}_{PART}_{self._kind(element)}"
+            text = f"{function}(&{name}.all, &{first}, {condition.first}, {condition.past});"
             return [self._declared(name, element), Line(text, names)]
         dtype = self.printer.buffers[element.array].dtype
         start = Line(f"{dtype.c_name} value = {literal(0, dtype).text};")
