@@ -1,11 +1,11 @@
-"""Additions to the C clock of `codegen.clock`: one that starts from the same data, and arrays as C pointers."""
+"""Additions to the C clock of `codegen.calls.clock`: one that starts from the same data, and arrays as C pointers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from codegen.clock import Timed
+from codegen.calls.clock import Timed
 from poly.timing.benchmark import restorer
 
 

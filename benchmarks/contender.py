@@ -8,7 +8,7 @@ from typing import Protocol
 
 from benchmarks.arrays import Array, Arrays
 from benchmarks.case import Case, Problem
-from codegen.clock import Timed
+from codegen.calls.clock import Timed
 from microkernels.errors import PolyError
 
 

@@ -12,8 +12,8 @@ import functools
 import platform
 from typing import Any
 
-from codegen.build import load
-from codegen.clock import NOW
+from codegen.calls.clock import NOW
+from codegen.toolchain.build import load
 
 INSTRUCTIONS = {
     "x86_64": ("add %0, %0", "xor %%eax, %%eax", '"eax"'),

@@ -13,7 +13,7 @@ from benchmarks.arrays import Array
 from benchmarks.case import Case
 from benchmarks.contender import Contender, Failed, Tuned
 from benchmarks.environment import environment
-from codegen.clock import CFunction
+from codegen.calls.clock import CFunction
 from poly.machine.target import parse
 from poly.model.host import here
 

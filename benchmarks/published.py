@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.case import ALIGNED
 from benchmarks.document import Key, Row, read
 from benchmarks.workloads import WORKLOADS
-from codegen.files import write_file
+from codegen.system.files import write_file
 from microkernels.dtypes import DTYPES
 
 DROPPED = ("samples", "peaks", "issues")

@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks.document import threads_text
 from benchmarks.runner import STEADY, Result
-from codegen.compiler import compiler_name
+from codegen.toolchain.compiler import compiler_name
 from microkernels.speed import nearly_highest
 from poly.machine import machine
 from poly.machine.calibration import kept

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.contender import Failed
-from codegen.compiler import find_compiler
+from codegen.toolchain.compiler import find_compiler
 
 FLAGS = ("-O2", "-std=c99")
 SHARED = ("-fPIC", "-shared")

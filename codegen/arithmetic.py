@@ -9,8 +9,8 @@ floats through general registers, or branches. A function's arguments are loaded
 
 from __future__ import annotations
 
+from codegen.ir.promotion import limits
 from codegen.macros import WRAPS
-from codegen.promotion import limits
 from microkernels.dtypes import DTYPES, DType, f16, f32, f64, i32, i64
 
 OPERATIONS = {"+": "add", "-": "sub", "*": "mul"}
@@ -47,7 +47,7 @@ def _of_sums(dtype: DType) -> tuple[str, str]:
 
 
 def _of_divisors(dtype: DType) -> dict[str, str]:
-    """The functions of `codegen.division`; the product is right if its rest is 0, or NaN as that of infinity."""
+    """The functions of `codegen.lanes.division`; the product is right if its rest is 0, or NaN as that of infinity."""
     c, name, end = dtype.c_name, dtype.name, "f" * (dtype == f32)
     return {
         f"is_divisor_{name}": f"static inline int is_divisor_{name}({c} b)\n{{\n    const {c} size = fabs{end}(b);\n"

@@ -9,10 +9,10 @@ from collections.abc import Iterable
 
 import cgen
 
-from codegen.expr import Load, loads
 from codegen.instruction_text import line
-from codegen.instructions import Call, index_inside, instruction_names
-from codegen.program import Assign, Buffer, Program
+from codegen.ir.expr import Load, loads
+from codegen.ir.instructions import Call, index_inside, instruction_names
+from codegen.ir.program import Assign, Buffer, Program
 from codegen.scalar import StatementPrinter
 from codegen.style import Line
 

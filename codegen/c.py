@@ -8,11 +8,17 @@ from functools import partial
 
 import cgen
 
-from codegen import arithmetic, elementary, style, vector_functions, vectors
-from codegen.build import OPENMP
-from codegen.guard import guard
-from codegen.integer import HELPERS
-from codegen.loop_ir import Run, is_threaded
+from codegen import arithmetic, style
+from codegen.calls.guard import guard
+from codegen.elementary import functions as elementary
+from codegen.elementary import vector_functions
+from codegen.ir.integer import HELPERS
+from codegen.ir.loop_ir import Run, is_threaded
+from codegen.ir.program import Instructions, Program, Threading, Workspace
+from codegen.ir.signature import Signature
+from codegen.lanes import vectors
+from codegen.lanes.rerolled import rerolled
+from codegen.lanes.specialised import specialised
 from codegen.loop_text import assignment, flags, loop_lines
 from codegen.loops import LoopScope, Writer
 from codegen.macros import definitions
@@ -26,11 +32,8 @@ from codegen.parameters import (
     size_parameters,
     unused,
 )
-from codegen.program import Instructions, Program, Threading, Workspace
-from codegen.rerolled import rerolled
-from codegen.signature import Signature
-from codegen.specialised import specialised
 from codegen.style import names_in, wrapped
+from codegen.toolchain.build import OPENMP
 from codegen.workspace import Layout
 from microkernels.isa import ISA, PORTABLE
 

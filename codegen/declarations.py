@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from codegen.expr import loads
-from codegen.loop_ir import Block, Declare, For, Node, Once, Run, inside, mapped, walk
-from codegen.program import Assign, PrintedStatement
+from codegen.ir.expr import loads
+from codegen.ir.loop_ir import Block, Declare, For, Node, Once, Run, inside, mapped, walk
+from codegen.ir.program import Assign, PrintedStatement
 
 
 def declared(loops: Node, statements: Mapping[str, PrintedStatement], variables: frozenset[str]) -> Node:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from codegen.arithmetic import update
-from codegen.expr import Binary, Const, Expr, Load, Unary
-from codegen.instructions import Barrier, Call, Cell, Factor, Instruction, Let, Memory, Pointer, Table, Value, Write
-from codegen.integer import Int, Linear
+from codegen.ir.expr import Binary, Const, Expr, Load, Unary
+from codegen.ir.instructions import Barrier, Call, Cell, Factor, Instruction, Let, Memory, Pointer, Table, Value, Write
+from codegen.ir.integer import Int, Linear
 from codegen.names import c_name
 from codegen.scalar import literal
 from microkernels.dtypes import DType

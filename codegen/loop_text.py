@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from codegen.expr import (
+from codegen.ir.expr import (
     Binary,
     Cast,
     Const,
@@ -23,8 +23,8 @@ from codegen.expr import (
     Truth,
     Unary,
 )
-from codegen.integer import PYTHON, Int, Linear
-from codegen.loop_ir import Block, Comment, Declare, For, If, LoopMark, Node, Once, Run
+from codegen.ir.integer import PYTHON, Int, Linear
+from codegen.ir.loop_ir import Block, Comment, Declare, For, If, LoopMark, Node, Once, Run
 
 INDENT = "    "
 

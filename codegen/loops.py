@@ -1,6 +1,6 @@
 """Print loops as C (cgen nodes).
 
-// codegen.loop_ir                           // C
+// codegen.ir.loop_ir                           // C
 For i_tile = 0; i_tile < M; 6                for (int64_t i_tile = 0; i_tile < M; i_tile += 6)
   For i = 0; i < min(6, M - i_tile); 1         for (int64_t i = 0; i < imin(6, M - i_tile); i += 1)
     Run S0(i_tile + i)                           A[i_tile + i] = 0.0f;
@@ -15,18 +15,13 @@ from typing import ClassVar
 
 import cgen
 
-from codegen.ahead import may_read_first, read_ahead
-from codegen.aligned import cut
 from codegen.bounds import checks
 from codegen.declarations import touched
-from codegen.division import Divisor, Reciprocals, divides_mostly, divisors, multiplies
-from codegen.expr import Load, loads
-from codegen.gathers import gathered
 from codegen.instruction_text import line
-from codegen.instructions import Barrier, Call, Let, Table, Write
-from codegen.integer import Compare, Int, Linear, Test, minimum, replaced
-from codegen.lanes import Counter, Hoisted, LaneLoop, Shape, full_vectors, hoisted, partials, shape
-from codegen.loop_ir import (
+from codegen.ir.expr import Load, loads
+from codegen.ir.instructions import Barrier, Call, Let, Table, Write
+from codegen.ir.integer import Compare, Int, Linear, Test, minimum, replaced
+from codegen.ir.loop_ir import (
     NO_MARK,
     Block,
     Comment,
@@ -42,23 +37,24 @@ from codegen.loop_ir import (
     walk,
     written_out,
 )
-from codegen.macros import EACH_VECTOR, IN_ORDER
-from codegen.masked import Holding, JammedLines, JammedLoop, jammed
-from codegen.names import c_name, fresh, function_name
-from codegen.near import NearFunctions, calls_library, chunked, near_functions
-from codegen.neighbours import NeighbourLines, neighbours
-from codegen.parallel import Iteration, shared_out
-from codegen.parameters import Parameter, data_parameters, needed, prototype, scratch_parameters
-from codegen.program import Assign, Buffer, Instructions, Program, Threading
-from codegen.ranges import Interval, Ranges, facts
-from codegen.reached import conditions, conjunction, independent_of
-from codegen.register_tile import TileLoop, VectorTile, register_tile
-from codegen.scalar import Element, StatementPrinter
-from codegen.scan import Scan, is_chained, scan
-from codegen.scan_loop import ScanLoop, ScanNames
-from codegen.selection import Selection, selection
-from codegen.selection_loop import CHUNK, Ahead, Instead, Lane, SelectionLoop, SelectionNames
-from codegen.simd import (
+from codegen.ir.program import Assign, Buffer, Instructions, Program, Threading
+from codegen.ir.ranges import Interval, Ranges, facts
+from codegen.ir.value_ranges import kept_short, ranged
+from codegen.lanes.ahead import may_read_first, read_ahead
+from codegen.lanes.aligned import cut
+from codegen.lanes.division import Divisor, Reciprocals, divides_mostly, divisors, multiplies
+from codegen.lanes.gathers import gathered
+from codegen.lanes.masked import Holding, JammedLines, JammedLoop, jammed
+from codegen.lanes.near import NearFunctions, calls_library, chunked, near_functions
+from codegen.lanes.neighbours import NeighbourLines, neighbours
+from codegen.lanes.reached import conditions, conjunction, independent_of
+from codegen.lanes.reductions import Counter, Hoisted, LaneLoop, Shape, full_vectors, hoisted, partials, shape
+from codegen.lanes.register_tile import TileLoop, VectorTile, register_tile
+from codegen.lanes.scan import Scan, is_chained, scan
+from codegen.lanes.scan_loop import ScanLoop, ScanNames
+from codegen.lanes.selection import Selection, selection
+from codegen.lanes.selection_loop import CHUNK, Ahead, Instead, Lane, SelectionLoop, SelectionNames
+from codegen.lanes.simd import (
     LaneReduction,
     Lasting,
     confuses_gcc,
@@ -70,12 +66,16 @@ from codegen.simd import (
     reductions,
     uses,
 )
-from codegen.specialised import parted
-from codegen.spread import has_masked_stores, in_vectors, spread_names
-from codegen.straight import mixes_iterations
+from codegen.lanes.specialised import parted
+from codegen.lanes.spread import in_vectors, spread_names
+from codegen.lanes.straight import mixes_iterations
+from codegen.lanes.vector_calls import VectorCalls, fetched, vector_calls
+from codegen.macros import EACH_VECTOR, IN_ORDER
+from codegen.names import c_name, fresh, function_name
+from codegen.parallel import Iteration, shared_out
+from codegen.parameters import Parameter, data_parameters, needed, prototype, scratch_parameters
+from codegen.scalar import Element, StatementPrinter
 from codegen.style import Line, around, block, branch, names_in
-from codegen.value_ranges import kept_short, ranged
-from codegen.vector_calls import VectorCalls, fetched, vector_calls
 from codegen.workspace import elements
 from microkernels.dtypes import DTYPES, DType
 from microkernels.opencl_isa import is_device
@@ -116,13 +116,13 @@ class LoopScope:
     known: frozenset[Int | Test] = frozenset()
     """The facts that follow from the conditions around."""
     near: frozenset[str] | None = None
-    """The functions that take near numbers here; None before a loop around is parted for them: see `codegen.near`."""
+    """The functions that take near numbers here; None before a loop around is parted for them: see `lanes.near`."""
     over: Mapping[str, tuple[str, str]] | None = None
-    """In a loop for which this is chosen: the variables of divisors and their reciprocals (see `codegen.division`)."""
+    """In a loop for which this is chosen: the variables of divisors and their reciprocals (see `lanes.division`)."""
     shares: int = 1
     """On an OpenCL device: the number of work-items that share the loops around."""
     calls: VectorCalls | None = None
-    """In lanes: what is called for whole vectors (see `codegen.vector_calls`)."""
+    """In lanes: what is called for whole vectors (see `codegen.lanes.vector_calls`)."""
 
     def inside(self, loop: For | Once) -> LoopScope:
         """The scope inside a loop."""
@@ -461,7 +461,7 @@ class Writer:
         """The loop in vector lanes; its reductions accumulate in variables, which update the elements after it."""
         if not found:
             jam = jammed(loop, self.program, scope.ranges) if self.tiles else None
-            slow = jam is None or not has_masked_stores(self.program.isa)
+            slow = jam is None or not self.program.isa.has_masked_stores
             parts = parted(loop, scope.ranges) if self.tiles and slow else None
             if parts is not None:
                 return self.write(parts, scope)

@@ -20,7 +20,7 @@ IN_ORDER = "POLY_IN_ORDER"
 
 If an iteration adds several floats to one element, gcc 12 loads the terms as a vector, in their order in memory, and
 then adds some of them twice. If an iteration writes an element such as x[i + j] twice, it misses that other iterations
-write it too, and interchanges the loops. For a third reason, see `codegen.straight`.
+write it too, and interchanges the loops. For a third reason, see `codegen.lanes.straight`.
 """
 WRAPS = "POLY_WRAPS"
 """Precedes a function whose integers wrap around on purpose: clang's integer sanitizer then ignores it."""

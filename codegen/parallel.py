@@ -19,7 +19,8 @@ from dataclasses import dataclass
 import cgen
 
 from codegen import style
-from codegen.integer import Int, Linear, compare, quotient
+from codegen.ir.integer import Int, Linear, compare, quotient
+from codegen.ir.program import Program, Threading
 from codegen.names import c_name, fresh
 from codegen.parameters import (
     Parameter,
@@ -30,7 +31,6 @@ from codegen.parameters import (
     scratch_parameters,
     workspace_parameter,
 )
-from codegen.program import Program, Threading
 from codegen.style import Line, names_in
 from codegen.workspace import Layout
 

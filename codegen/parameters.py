@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
-from codegen.integer import primary
+from codegen.ir.integer import primary
+from codegen.ir.program import Buffer, Program
 from codegen.names import c_name
-from codegen.program import Buffer, Program
 from codegen.style import Line
 from codegen.workspace import Layout, pointers
 

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from codegen.arithmetic import OPERATIONS, least, unsigned, update
-from codegen.expr import (
+from codegen.ir.expr import (
     Binary,
     Cast,
     Const,
@@ -42,18 +42,18 @@ from codegen.expr import (
     number,
     walk,
 )
-from codegen.integer import Int, Linear, Lookup, in_c, map_lookups, primary, product
+from codegen.ir.integer import Int, Linear, Lookup, in_c, map_lookups, primary, product
+from codegen.ir.program import Assign, Buffer
+from codegen.ir.promotion import Quotient, Type, Weak, bound, fits, integer, join, limits, quotient, type_of
+from codegen.ir.ranges import Interval, rejoined
+from codegen.ir.value_ranges import ValueRanges
 from codegen.names import c_name
-from codegen.program import Assign, Buffer
-from codegen.promotion import Quotient, Type, Weak, bound, fits, integer, join, limits, quotient, type_of
-from codegen.ranges import Interval, rejoined
-from codegen.value_ranges import ValueRanges
 from microkernels.dtypes import DTYPES, DType, f16, f32, f64, i32, i64
 
 CHOICE, SUM, PRODUCT, SIGN, PRIMARY = 0, 1, 2, 3, 4
 """The precedence of a text."""
 LARGEST_DIVISOR = 1 << 60
-"""The largest divisor whose reciprocal `quotient` takes, and the least is 1: see `codegen.division`."""
+"""The largest divisor whose reciprocal `quotient` takes, and the least is 1: see `codegen.lanes.division`."""
 LOGIC = {"and": " && ", "or": " || "}
 EAGER = {"and": " & ", "or": " | "}
 """The operators of tests that are all made: compilers give lanes to no loop that loads an element in some of them."""
@@ -88,12 +88,12 @@ class StatementPrinter:
     values: Mapping[str, Int]
     held: Mapping[Element, str] = field(default_factory=dict)
     near: frozenset[str] = frozenset()
-    """The functions that take near numbers: see `codegen.near`."""
+    """The functions that take near numbers: see `codegen.lanes.near`."""
     over: Mapping[str, tuple[str, str]] | None = None
     """The variables that hold divisors and their reciprocals, by the divisors' texts, where vectors multiply by these:
-    see `codegen.division`."""
+    see `codegen.lanes.division`."""
     ranges: Mapping[str, Interval] = field(default_factory=dict)
-    """The intervals of locals: see `codegen.value_ranges`."""
+    """The intervals of locals: see `codegen.ir.value_ranges`."""
     short: Mapping[str, DType] | None = None
     """Where integers are computed in 16 bits if they fit these, the variables that are kept so, and in which type."""
 
@@ -481,7 +481,7 @@ def _single(value: float) -> float:
 
 
 def function_name(function: str, dtype: DType) -> str:
-    """The C function for one of `codegen.expr.FUNCTIONS` in a type."""
+    """The C function for one of `codegen.ir.expr.FUNCTIONS` in a type."""
     if function == "abs" and dtype.is_float:
         return "fabsf" if dtype == f32 else "fabs"
     return f"{function}_{dtype.name}"

@@ -10,8 +10,8 @@ from itertools import accumulate
 
 import cgen
 
-from codegen.integer import Test, connected, parts_of
-from codegen.loop_ir import For
+from codegen.ir.integer import Test, connected, parts_of
+from codegen.ir.loop_ir import For
 
 DIRECTIVE = re.compile(r"\s*#\s*(?:define|include(?= [<\"])|pragma|if|elif|error|warning)\b")
 INDENT = "    "

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from codegen.integer import Int, Linear, element_count, factors_of, in_c, primary, quotient
+from codegen.ir.integer import Int, Linear, element_count, factors_of, in_c, primary, quotient
+from codegen.ir.program import Buffer, Program, Workspace
 from codegen.names import c_name
-from codegen.program import Buffer, Program, Workspace
 from codegen.style import Line
 
 LINE = 64

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,16 @@ class DType:
 
 
 @dataclass(frozen=True, repr=False)
+class ComplexType(DType):
+    """A type of complex numbers: a real part and an imaginary part behind it, both of the type `part`.
+
+    Only front ends and callers have it. Loops compute with the parts, which are a last dimension of arrays.
+    """
+
+    part: DType
+
+
+@dataclass(frozen=True, repr=False)
 class ArrayType:
     """`dtype[shape]`; the entries of the shape are integers or affine expressions of sizes."""
 
@@ -62,9 +72,43 @@ f16 = DType("f16", "half", "float16", 2, True)
 bf16 = DType("bf16", STORED, "bfloat16", 2, True)
 """The upper half of an f32: its range, with 8 bits of precision."""
 
+c64 = ComplexType("c64", "float", "complex64", 8, True, f32)
+c128 = ComplexType("c128", "double", "complex128", 16, True, f64)
+
+COMPLEX = {dtype.part: dtype for dtype in (c64, c128)}
+"""The complex types by the type of their parts."""
+
 DTYPES = {dtype.name: dtype for dtype in (bf16, f16, f32, f64, u8, i8, i16, i32, i64)}
+"""The types that loops compute with, by name."""
+ANNOTATED = {**DTYPES, **{dtype.name: dtype for dtype in (c64, c128)}}
+"""The types that arguments may have."""
 
 
 def in_c(dtype: DType) -> DType:
     """The type as C has it: C99 and C++11 have no half precision, and store its bits."""
     return replace(dtype, c_name=STORED) if dtype == f16 else dtype
+
+
+class HasElements(Protocol):
+    """An array in loops, with the type of what they compute with, its shape, and whether it `is_complex`."""
+
+    @property
+    def dtype(self) -> DType: ...
+    @property
+    def shape(self) -> tuple[Any, ...]: ...
+    @property
+    def is_complex(self) -> bool: ...
+
+
+class CallerElements:
+    """An array as its caller sees it: the last dimension of a complex one, of its parts, is in the elements."""
+
+    @property
+    def element(self: HasElements) -> DType:
+        """The type of an element."""
+        return COMPLEX[self.dtype] if self.is_complex else self.dtype
+
+    @property
+    def extents(self: HasElements) -> tuple[Any, ...]:
+        """The shape in elements."""
+        return self.shape[:-1] if self.is_complex else self.shape

@@ -6,6 +6,8 @@ Nothing imports this file when a program runs; `poly/scalar_types.py` has the ty
 from typing import Any
 
 bf16: Any
+c64: Any
+c128: Any
 f16: Any
 f32: Any
 f64: Any

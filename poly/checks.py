@@ -14,7 +14,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from codegen.errors import ArgumentError
-from codegen.promotion import LARGEST_INDEX
+from codegen.ir.promotion import LARGEST_INDEX
 from microkernels.errors import PolyError, shown
 from poly.errors import SpecError
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from time import monotonic
 from typing import Any, Literal, TypeAlias, overload
 
-from codegen.compiler import USUAL, Toolchain, toolchain, using
 from codegen.errors import ArgumentError
+from codegen.toolchain.compiler import USUAL, Toolchain, toolchain, using
 from microkernels.errors import shown
 from poly.checks import checked_flag, checked_sizes
 from poly.compiled import Basis

@@ -10,10 +10,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from codegen import cache
+from codegen.ir.signature import Signature
 from codegen.opencl.values import DeviceProgram
 from codegen.opencl.values_json import from_json, to_json
-from codegen.signature import Signature
+from codegen.system import cache
 from microkernels.catalogue import registered
 from microkernels.custom_kernel import CustomKernel
 from microkernels.errors import TargetError
@@ -29,7 +29,7 @@ from poly.model.host import calibrated, here
 from poly.schedules.schedule import Schedule, kernel_names
 
 if TYPE_CHECKING:
-    from codegen.program import Program
+    from codegen.ir.program import Program
     from poly.records import Record
 
 Basis: TypeAlias = "Schedule | Record | None"
@@ -204,7 +204,7 @@ def translate(schedule: Schedule, isa: ISA) -> Compiled:
 
 def translate_prepacked(schedule: Schedule, isa: ISA, array: str) -> Prepacked:
     """The C texts of a schedule that packs an array before all loops. Raises ScheduleError, as `prepacked` does."""
-    from codegen.prepacking import filling, open_sizes, panels_of, reading
+    from codegen.ir.prepacking import filling, open_sizes, panels_of, reading
     from poly.lowering.lower import lower
 
     program = lower(schedule.nest, schedule.tree, isa, ahead=array)
@@ -220,7 +220,7 @@ def translate_prepacked(schedule: Schedule, isa: ISA, array: str) -> Prepacked:
 
 def _printed(program: Program, schedule: Schedule, isa: ISA) -> Compiled:
     from codegen.c import kernel_source, link_flags, routines
-    from codegen.guard import guard
+    from codegen.calls.guard import guard
 
     text, signature = kernel_source(program), Signature.of(program)
     more = dict.fromkeys(flag for kernel in kernels_of(schedule) for flag in kernel.isa.flags)

@@ -14,13 +14,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
-from codegen.build import OPENMP, load
-from codegen.cache import cache_dir, get, private_directory, put
-from codegen.compiler import compiler_name, find_compiler
 from codegen.errors import ToolchainError
 from codegen.opencl.advice import CPU_REMEDY, nvidia_remedy
 from codegen.opencl.devices import reason, usable
 from codegen.opencl.survey import survey
+from codegen.system.cache import cache_dir, get, private_directory, put
+from codegen.toolchain.build import OPENMP, load
+from codegen.toolchain.compiler import compiler_name, find_compiler
 from poly.errors import RecordError
 from poly.machine import machine
 from poly.machine.calibration import NEVER, VARIABLE, kept

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from codegen.arguments import check_threads
+from codegen.calls.arguments import check_threads
 from microkernels.errors import did_you_mean, shown
 from poly.checks import checked_text
 from poly.compilation import compile_nest

@@ -55,7 +55,7 @@ class Einsum(Function):
             return fixed
         letters = {size: letter for letter, size in size_names(parsed).items()}
         known = {letters[size]: value for size, value in fixed.fixed}
-        return _made(parsed, self.arguments[0].dtype, self.reassociate, self._choice.optimize, known)
+        return _made(parsed, self.arguments[0].element, self.reassociate, self._choice.optimize, known)
 
 
 @overload

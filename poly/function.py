@@ -12,7 +12,7 @@ from os import PathLike
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, TypeAlias, overload
 
-from codegen.integer import Affine
+from codegen.ir.integer import Affine
 from microkernels.dtypes import ArrayType
 from microkernels.errors import shown
 from poly.direct import BY_MODEL, Direct, direct
@@ -26,7 +26,7 @@ from poly.kernel import Kernel, caller, signature
 from poly.opencl_kernel import OpenCLKernel
 
 if TYPE_CHECKING:
-    from codegen.call import Caller
+    from codegen.calls.call import Caller
 
 SPECIALISED = 8
 """How many combinations of sizes a nest that is called directly is specialised for; one kernel serves all others."""
@@ -53,7 +53,7 @@ class CallSignature:
     def __get__(self, nest: Nest | None, owner: type) -> inspect.Signature:
         if nest is None:
             raise AttributeError("__signature__")
-        types = [(a.name, ArrayType(a.dtype, a.shape) if a.kind == "array" else a.dtype) for a in nest.arguments]
+        types = [(a.name, ArrayType(a.element, a.extents) if a.kind == "array" else a.element) for a in nest.arguments]
         kind = inspect.Parameter
         return inspect.Signature(
             [
@@ -144,7 +144,7 @@ class Function(Nest):
         self, usual: int, values: Sequence[Any], extra: Sequence[Any], threads: Any, keywords: Mapping[str, Any]
     ) -> None:
         """The same for a call that does not fit the kernel of the call before, which has `usual` threads."""
-        from codegen.call import MISSING
+        from codegen.calls.call import MISSING
 
         if threads.__class__ is int and threads == usual and not keywords and not extra:
             served = None
@@ -247,6 +247,11 @@ def nest(
     value is assigned to an integer. `x ** 2` is a product; other powers, and functions such as `log`, of integers are
     computed in f64. Arrays of several types meet only where one is converted: `f64(x[i])`.
 
+    Complex numbers, `c64` and `c128`, have + - * /, `conj`, `.real`, `.imag`, `abs`, `exp`, `complex(a, b)` and
+    literals such as `2j`. They are read and computed as their parts, by the formulas of schoolbooks and Smith's for a
+    quotient: a number that is real by its notation has no imaginary part that could make a NaN of an infinity, and
+    `abs` overflows where the squares of the parts do. They have no order. An argument `alpha: c128` is a number.
+
     An `if`, or `a if c else b`, may depend on data: all iterations then run, and elements keep their values where the
     condition is false. All elements that it names must therefore exist, whether the condition holds or not.
     A condition on indices and sizes alone is affine, and decides which iterations exist.
@@ -306,7 +311,7 @@ def from_c(
 
     Arithmetic is that of C: a float that meets a double, such as the literal `0.1`, is computed as a double. Integers
     wrap around. Quotients and remainders of counters and sizes are rounded towards zero. A subscript may look up an
-    element of an array of integers, as in `poly.nest`.
+    element of an array of integers, and numbers may be complex, as in `poly.nest`.
 
     Raises:
         SpecError: something that poly can't read; the message shows where it is, and how to write it instead.

@@ -10,11 +10,11 @@ from functools import cached_property, partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from codegen.arguments import check_threads
-from codegen.compiler import USUAL, Toolchain, chosen, using
+from codegen.calls.arguments import check_threads
 from codegen.errors import ArgumentError
+from codegen.ir.signature import Signature
 from codegen.names import function_name
-from codegen.signature import Signature
+from codegen.toolchain.compiler import USUAL, Toolchain, chosen, using
 from microkernels.errors import plain
 from microkernels.isa import ISA, moving_bytes
 from poly.checks import checked_size
@@ -34,10 +34,10 @@ from poly.schedules.schedule import Schedule
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from codegen.call import Caller, Otherwise, Pool
-    from codegen.clock import Timed
-    from codegen.program import Threading
-    from codegen.turning import Views
+    from codegen.calls.call import Caller, Otherwise, Pool
+    from codegen.calls.clock import Timed
+    from codegen.calls.turning import Views
+    from codegen.ir.program import Threading
     from poly.prepacking import Packed
     from poly.timing.benchmark import Benchmark
 
@@ -138,7 +138,7 @@ class Kernel(Scheduled):
         Raises:
             ArgumentError: an argument does not fit, as in a call.
         """
-        from codegen.call import c_arguments
+        from codegen.calls.call import c_arguments
 
         if self._index_reads:
             self._check_indices(arrays, sizes)
@@ -155,8 +155,8 @@ class Kernel(Scheduled):
             ArgumentError: an argument does not fit, as in a call, or `seconds` is not positive.
             ToolchainError: the kernel could not be built.
         """
-        from codegen.arguments import fit
-        from codegen.clock import CFunction
+        from codegen.calls.arguments import fit
+        from codegen.calls.clock import CFunction
         from poly.timing.benchmark import python_timed
         from poly.timing.kernels import KernelCall, benchmark_kernel, named
 
@@ -285,8 +285,8 @@ class Kernel(Scheduled):
 
     @cached_property
     def _library(self) -> Any:
-        from codegen.build import load
-        from codegen.guard import declarations
+        from codegen.calls.guard import declarations
+        from codegen.toolchain.build import load
 
         limit = RECORD_SECONDS if self.record is not None else None
         with using(self.toolchain):
@@ -295,7 +295,7 @@ class Kernel(Scheduled):
     @cached_property
     def _pool(self) -> Pool:
         """The workspaces of this kernel's callers."""
-        from codegen.call import Pool
+        from codegen.calls.call import Pool
 
         return Pool(self.signature, self._library)
 
@@ -390,9 +390,9 @@ def checked(kernel: Kernel) -> Kernel:
 
 def caller(kernel: Kernel, otherwise: Otherwise | None = None, excluded: Container[Any] | None = None) -> Caller:
     """A function that calls a kernel; `otherwise` takes the calls that do not fit at first sight, or whose sizes are
-    `excluded` (see `codegen.call`).
+    `excluded` (see `codegen.calls.call`).
     """
-    from codegen.call import make_caller
+    from codegen.calls.call import make_caller
 
     strided = None if kernel._strided else lambda: kernel.strided._caller
     turn = None if kernel._strided or kernel.packed else kernel._turned_caller

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any
 
-from codegen.expr import Const, Load
+from codegen.ir.expr import Const, Load
 from codegen.names import c_name
 from microkernels.catalogue import STREAMS, TUNED, register
 from microkernels.contract import Access, Contract

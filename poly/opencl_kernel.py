@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from codegen.ir.signature import Signature
 from codegen.opencl.values import DeviceProgram
-from codegen.signature import Signature
 from microkernels.isa import ISA
 from poly.compiled import Basis, device_program
 from poly.ir.nest import Nest
@@ -91,7 +91,7 @@ class OpenCLKernel(Scheduled):
         """
         import numpy as np
 
-        from codegen.arguments import fit
+        from codegen.calls.arguments import fit
         from codegen.opencl.device_arrays import check_alike, fitted_sizes
         from poly.timing.benchmark import python_timed
         from poly.timing.kernels import KernelCall, benchmark_kernel, named

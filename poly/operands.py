@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from codegen import turning
-from codegen.arguments import check_memory
+from codegen.calls import turning
+from codegen.calls.arguments import check_memory
+from codegen.calls.numpy_types import numpy_type
 from codegen.errors import ArgumentError
-from codegen.numpy_types import numpy_type
-from codegen.program import Buffer
-from microkernels.dtypes import DTYPES, DType, bf16, f16, f32
+from codegen.ir.program import Buffer
+from microkernels.dtypes import COMPLEX, DTYPES, DType, bf16, f16, f32
 
 AnyArray = np.ndarray[Any, Any]
 
@@ -87,14 +87,15 @@ def common_type(dtypes: Sequence[np.dtype[Any]], dtype: DType | None) -> DType:
                 name = f"operand {number} has dtype {own.name}, which {dtype.name} does not represent"
                 raise ArgumentError(f"einsum: {name}. Convert it: astype(np.{dtype.numpy_name}).")
         return dtype
-    known = {found.numpy_name: found for found in DTYPES.values() if found not in (f16, bf16)}
+    types = (*DTYPES.values(), *COMPLEX.values())
+    known = {found.numpy_name: found for found in types if found not in (f16, bf16)}
     try:
         name = np.result_type(*dtypes).name
     except TypeError:
         name = "no common type"
     if name not in known:
-        types = ", ".join(dict.fromkeys(own.name for own in dtypes))
-        raise ArgumentError(f"einsum: operands of {types} make {name}; poly computes with {', '.join(known)}.")
+        given = ", ".join(dict.fromkeys(own.name for own in dtypes))
+        raise ArgumentError(f"einsum: operands of {given} make {name}; poly computes with {', '.join(known)}.")
     return known[name]
 
 

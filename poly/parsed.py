@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from types import CodeType, FunctionType
 from typing import Any
 
-from codegen.cache import digest
-from microkernels.dtypes import DTYPES
+from codegen.system.cache import digest
+from microkernels.dtypes import ANNOTATED
 from microkernels.errors import PolyError, did_you_mean, plain, shown
 from poly.checks import checked_flag, checked_text
 from poly.errors import SpecError
@@ -52,7 +52,7 @@ def parse(
         checked_text("function", function, "'scale'", SpecError)
     if re.search("[\\ud800-\\udfff]", source):
         raise SpecError("the text has characters that no file can hold (halves of UTF-16 pairs). Leave them out.")
-    module: dict[str, Any] = {**DTYPES, **_checked_names(names), "__name__": "parsed"}
+    module: dict[str, Any] = {**ANNOTATED, **_checked_names(names), "__name__": "parsed"}
     file = f"<poly.parse {digest(source)[:8]}>"
     code = _compiled(source, file)
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)  # where `inspect` finds it

@@ -13,14 +13,14 @@ from typing import Any, NoReturn, TypeGuard
 
 import numpy as np
 
-from codegen.arguments import fit
-from codegen.build import load
-from codegen.call import make_caller
-from codegen.guard import declarations
-from codegen.numpy_types import numpy_type
-from codegen.prepacking import filling_name, panel_buffer
-from codegen.program import Buffer
-from codegen.signature import Signature
+from codegen.calls.arguments import fit
+from codegen.calls.call import make_caller
+from codegen.calls.guard import declarations
+from codegen.calls.numpy_types import numpy_type
+from codegen.ir.prepacking import filling_name, panel_buffer
+from codegen.ir.program import Buffer
+from codegen.ir.signature import Signature
+from codegen.toolchain.build import load
 from microkernels.dtypes import DTYPES, DType
 from microkernels.errors import did_you_mean, plain
 from microkernels.kernel import TileKernel

@@ -16,6 +16,8 @@ MYPY = False
 
 if MYPY:
     from poly.any_types import bf16 as bf16
+    from poly.any_types import c64 as c64
+    from poly.any_types import c128 as c128
     from poly.any_types import f16 as f16
     from poly.any_types import f32 as f32
     from poly.any_types import f64 as f64
@@ -48,6 +50,12 @@ elif TYPE_CHECKING:
     class f64(_Argument, float):
         """Double precision."""
 
+    class c64(_Argument, complex):
+        """Complex numbers of two f32."""
+
+    class c128(_Argument, complex):
+        """Complex numbers of two f64."""
+
     class u8(_Argument, int):
         """Integers from 0 to 255, which wrap around."""
 
@@ -64,6 +72,6 @@ elif TYPE_CHECKING:
         """Integers of 64 bits, which wrap around."""
 
 else:
-    from microkernels.dtypes import bf16, f16, f32, f64, i8, i16, i32, i64, u8
+    from microkernels.dtypes import bf16, c64, c128, f16, f32, f64, i8, i16, i32, i64, u8
 
-__all__ = ["bf16", "f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8"]
+__all__ = ["bf16", "c64", "c128", "f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8"]

@@ -16,8 +16,8 @@ from importlib import import_module
 from typing import Any
 
 from codegen.errors import ArgumentError
-from codegen.program import Buffer
-from codegen.signature import Signature, SolvedSize
+from codegen.ir.program import Buffer
+from codegen.ir.signature import Signature, SolvedSize
 from microkernels.errors import shown
 from poly.analysis.initial import keeps_initial
 from poly.errors import SpecError

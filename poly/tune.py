@@ -187,7 +187,7 @@ def tune(
         TargetError, ArgumentError, ToolchainError: as `poly.compile`; ArgumentError also for an invalid option.
         RecordError: the store of records cannot be written.
     """
-    from codegen.compiler import using
+    from codegen.toolchain.compiler import using
     from poly.compilation import checked_toolchain
     from poly.machine.target import parse
     from poly.tuning.options import Options

@@ -21,8 +21,8 @@ import pytest
 from described import calibrate
 from hypothesis import settings
 
-from codegen import build
 from codegen.errors import ToolchainError
+from codegen.toolchain import build
 from microkernels.isa import ISAS
 
 settings.register_profile("default", deadline=None, print_blob=True)

@@ -15,9 +15,9 @@ from benchmarks.clock import pointers
 from benchmarks.contender import Failed
 from benchmarks.peers.cblas import c_type
 from benchmarks.toolchain import Compiler
-from codegen.clock import CFunction
+from codegen.calls.clock import CFunction
+from codegen.ir.program import Threading
 from codegen.package.header.isas import NUMBERS
-from codegen.program import Threading
 from microkernels.dtypes import i8
 from microkernels.isa import ISA
 

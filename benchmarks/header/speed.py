@@ -16,7 +16,7 @@ from benchmarks.header.setting import Setting
 from benchmarks.header.workloads import Workload
 from benchmarks.probe import PeakProbe
 from benchmarks.runner import Result, measure
-from codegen.clock import CFunction
+from codegen.calls.clock import CFunction
 from microkernels.isa import ISA
 from poly.timing.summary import paired_ratio
 

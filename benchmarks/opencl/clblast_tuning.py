@@ -14,9 +14,9 @@ import click
 from benchmarks.opencl.clblast_library import version
 from benchmarks.opencl.clblast_seeds import SEEDS
 from benchmarks.opencl.clblast_space import Parameters, neighbours
-from codegen.cache import get, put
 from codegen.opencl.devices import Device
-from codegen.processes import PYTHON, with_own_path
+from codegen.system.cache import get, put
+from codegen.system.processes import PYTHON, with_own_path
 from microkernels.dtypes import DType
 
 VERSION = 1

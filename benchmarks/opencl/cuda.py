@@ -16,7 +16,7 @@ from benchmarks.problems.contraction import ContractionProblem
 from benchmarks.problems.convolution import Convolution
 from benchmarks.problems.matmul import Matmul
 from benchmarks.problems.softmax import Softmax
-from codegen.clock import Timed
+from codegen.calls.clock import Timed
 
 Run = tuple[Callable[[], Any], Callable[[], Array]]
 """The call to time, and the result after one call, in the form that the loops compute."""

@@ -20,7 +20,7 @@ from benchmarks.contender import Failed
 from benchmarks.opencl import threads
 from benchmarks.opencl.stage import Stage, launch, stage
 from benchmarks.workloads import nests
-from codegen.processes import PYTHON, with_own_path
+from codegen.system.processes import PYTHON, with_own_path
 from microkernels.dtypes import f32
 from poly.timing.summary import Summary, summarize
 

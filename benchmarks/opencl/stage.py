@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.arrays import Array
 from benchmarks.contender import Failed, NotInstalled
-from codegen.clock import Timed
+from codegen.calls.clock import Timed
 from codegen.opencl.devices import Device, find
 from microkernels.dtypes import DType
 from microkernels.errors import TargetError

@@ -18,7 +18,7 @@ from benchmarks.contender import Contender, Failed, Solver
 from benchmarks.ours import NAME, Poly
 from benchmarks.own.nest import loaded
 from benchmarks.peers.numpy_peer import limit_threads
-from codegen.clock import Timed
+from codegen.calls.clock import Timed
 from microkernels.errors import shown
 from poly.commands.nestfile import load_value
 from poly.errors import PolyError, SpecError

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from codegen.processes import PYTHON, run, with_own_path
+from codegen.system.processes import PYTHON, run, with_own_path
 from microkernels.errors import plain
 from poly.cluster import WorkerCall, connected
 from poly.cluster.turns import alone

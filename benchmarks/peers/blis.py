@@ -14,7 +14,7 @@ from benchmarks.contender import Contender, NotInstalled
 from benchmarks.peers.cblas import CBlas, entry_points
 from benchmarks.peers.package import Package, Packaged
 from benchmarks.problems.matmul import Matmul
-from codegen.processes import PYTHON, with_own_path
+from codegen.system.processes import PYTHON, with_own_path
 
 CHOICES = ("", "0", "3", "8")
 """Values of BLIS_ARCH_TYPE to try: BLIS's own choice, Skylake-X, Haswell, Zen (the numbers are those of BLIS 0.9)."""

@@ -8,8 +8,8 @@ from typing import Any
 from benchmarks.arrays import Array
 from benchmarks.clock import pointers
 from benchmarks.problems.matmul import Matmul
-from codegen.build import load
-from codegen.clock import CFunction
+from codegen.calls.clock import CFunction
+from codegen.toolchain.build import load
 
 ROW_MAJOR, NO_TRANSPOSE, TRANSPOSE = 101, 111, 112
 """CBLAS's enumerations."""

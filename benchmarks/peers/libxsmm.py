@@ -11,9 +11,9 @@ from benchmarks.clock import pointers
 from benchmarks.contender import Contender, NotInstalled
 from benchmarks.peers.package import Package, Packaged
 from benchmarks.problems.matmul import Matmul
-from codegen.build import load
-from codegen.clock import CFunction
+from codegen.calls.clock import CFunction
 from codegen.errors import ToolchainError
+from codegen.toolchain.build import load
 
 SOURCE = """
 #include <stdint.h>

@@ -13,7 +13,7 @@ import cffi
 from benchmarks.arrays import Array
 from benchmarks.problems.c_text import FUNCTION, c_declaration, c_text
 from benchmarks.toolchain import SHARED, Compiler
-from codegen.clock import CFunction
+from codegen.calls.clock import CFunction
 from poly.ir.nest import Nest
 
 TYPES = {"float32": "float[]", "float64": "double[]", "int8": "int8_t[]", "int32": "int32_t[]", "int64": "int64_t[]"}

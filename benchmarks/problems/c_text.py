@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from codegen.integer import Linear
+from codegen.ir.integer import Linear
 from poly.ir.nest import Array, Nest
 
 HEAD = """#include <math.h>

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.arrays import Array, aligned, random
-from codegen.numpy_types import numpy_type
+from codegen.calls.numpy_types import numpy_type
 from microkernels.dtypes import DType, f32, i8, i32
 
 

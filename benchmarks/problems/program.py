@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from benchmarks import toolchain
 from benchmarks.arrays import Array, random
 from benchmarks.problems.c_call import as_written
-from codegen.expr import Load
+from codegen.ir.expr import Load
 from microkernels.dtypes import DType
 from poly.analysis.work import work
 from poly.ir.counting import count

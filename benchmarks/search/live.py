@@ -19,7 +19,7 @@ from benchmarks.runner import Result, Rounds, measure
 from benchmarks.search.problems import whole
 from benchmarks.search.report import aligned
 from benchmarks.workloads import gemm
-from codegen.clock import CFunction
+from codegen.calls.clock import CFunction
 from microkernels.dtypes import f32
 from poly.measure import process
 

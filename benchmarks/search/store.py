@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.search.table import ALIGNED, Entry, Origin, Pass, PointKey, Table, Traits
-from codegen.files import write_file
+from codegen.system.files import write_file
 from poly.errors import RecordError
 
 VERSION = 1

@@ -12,9 +12,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from codegen.cache import digest, private_directory
 from codegen.errors import ToolchainError
-from codegen.files import write_file
+from codegen.system.cache import digest, private_directory
+from codegen.system.files import write_file
 
 OPTIONS = ("-cl-std=CL1.2",)
 """The options of every build: the version that all devices know."""

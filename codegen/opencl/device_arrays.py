@@ -1,6 +1,6 @@
 """Arrays that are already on the device: whether they fit the kernel, and the memory to pass.
 
-`codegen.arguments` checks NumPy arrays. So each array on the device is represented by one of the same form, at a
+`codegen.calls.arguments` checks NumPy arrays. So each array on the device is represented by one of the same form, at a
 fictitious address that nobody reads; parts of one buffer share an address range, as they do on the device.
 """
 
@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from codegen.arguments import Values, fit
+from codegen.calls.arguments import Values, fit
 from codegen.errors import ArgumentError
+from codegen.ir.program import Buffer
+from codegen.ir.signature import Signature, describe
 from codegen.opencl.gathering import array_class
-from codegen.program import Buffer
-from codegen.signature import Signature, describe
 
 PAGE = 4096
 

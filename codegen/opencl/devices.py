@@ -14,10 +14,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from codegen.forks import uses_drivers
 from codegen.opencl.advice import nvidia_remedy, remedies
 from codegen.opencl.probe import DeviceFacts, listed
 from codegen.opencl.survey import Finding, survey
+from codegen.system.forks import uses_drivers
 from microkernels.errors import TargetError, shown
 from microkernels.isa import host
 from microkernels.opencl_isa import OPENCL128, OPENCL256, OPENCL512, OPENCLGPU, DeviceISA

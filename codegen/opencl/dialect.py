@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 
-from codegen import arithmetic, elementary, integer, vectors
+from codegen import arithmetic
+from codegen.elementary import functions as elementary
+from codegen.ir import integer
+from codegen.lanes import vectors
 from codegen.macros import CLANG_LANE, CLANG_VECTOR, EACH_LANE, EACH_VECTOR, ROOTS, WRAPS
 from microkernels.prune import NO_CODE
 

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from codegen.program import Buffer
-from codegen.promotion import limits
-from codegen.signature import Signature
+from codegen.ir.program import Buffer
+from codegen.ir.promotion import limits
+from codegen.ir.signature import Signature
 
 REAL = (float, int)
 """Python's number types that any real scalar accepts."""

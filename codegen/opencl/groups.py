@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from codegen.integer import Int, Linear, quotient
-from codegen.loop_ir import NO_MARK, For, LoopMark, Node, Once, Run, inside, walk
+from codegen.ir.integer import Int, Linear, quotient
+from codegen.ir.loop_ir import NO_MARK, For, LoopMark, Node, Once, Run, inside, walk
+from codegen.ir.program import Instructions, Program
 from codegen.loops import LoopScope
-from codegen.program import Instructions, Program
 
 MOST_DIMENSIONS = 3
 """The most dimensions of work-groups."""

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from codegen.ir.program import Buffer
 from codegen.opencl.devices import Device
 from codegen.opencl.failures import amount
-from codegen.program import Buffer
 
 BYTES = np.dtype(np.uint8)
 

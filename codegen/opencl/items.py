@@ -18,10 +18,10 @@ import cgen
 
 from codegen import style
 from codegen.instruction_text import line
-from codegen.instructions import ITEM, MEMORIES, Barrier
-from codegen.integer import Int, Linear, primary
-from codegen.loop_ir import For, Node, Once, Run, walk
-from codegen.program import Assign, Instructions, Program
+from codegen.ir.instructions import ITEM, MEMORIES, Barrier
+from codegen.ir.integer import Int, Linear, primary
+from codegen.ir.loop_ir import For, Node, Once, Run, walk
+from codegen.ir.program import Assign, Instructions, Program
 from codegen.style import Line, around, block
 
 WAIT = line(Barrier(MEMORIES))

@@ -16,9 +16,11 @@ import cgen
 
 from codegen import style
 from codegen.instruction_text import FENCES
-from codegen.instructions import ITEM
-from codegen.integer import Int, Linear, Test, minimum, primary
-from codegen.loop_ir import Node
+from codegen.ir.instructions import ITEM
+from codegen.ir.integer import Int, Linear, Test, minimum, primary
+from codegen.ir.loop_ir import Node
+from codegen.ir.program import Program, Workspace
+from codegen.lanes.reached import conditions, independent_of
 from codegen.loops import LoopScope
 from codegen.names import c_name, fresh
 from codegen.opencl.groups import GroupLoop, grouped, work_items
@@ -26,8 +28,6 @@ from codegen.opencl.items import WAIT
 from codegen.opencl.values import Argument, DeviceKernel, Launch
 from codegen.opencl.writer import DeviceWriter
 from codegen.parameters import Parameter, prototype
-from codegen.program import Program, Workspace
-from codegen.reached import conditions, independent_of
 from codegen.style import Line, names_in
 from codegen.workspace import Layout
 from microkernels.ctext import KEYWORDS

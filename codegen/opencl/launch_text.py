@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from codegen.integer import PYTHON
+from codegen.ir.integer import PYTHON
 from codegen.names import c_name
 from codegen.opencl.values import DeviceKernel, DeviceProgram, HostIf, HostLoop, HostNode, Launch
 

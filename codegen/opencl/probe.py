@@ -132,7 +132,7 @@ def _place(entry: dict[str, Any]) -> tuple[int, int]:
 
 def _run(command: tuple[str, ...], seconds: float) -> tuple[list[dict[str, Any]], str]:
     """The child's messages, and how it ended, in words."""
-    from codegen import processes  # not at the top: the child runs this file alone
+    from codegen.system import processes  # not at the top: the child runs this file alone
 
     try:
         done = processes.run(command, seconds, _environment())

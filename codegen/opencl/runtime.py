@@ -1,7 +1,7 @@
 """A device program as a function of arrays: NumPy's, or pyopencl's, which are already on the device.
 
-The first call with arrays of a new form checks them (`codegen.arguments`); later calls of the same form look up the
-sizes.
+The first call with arrays of a new form checks them (`codegen.calls.arguments`); later calls of the same form look up
+the sizes.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from codegen.arguments import Values, bind, fit
+from codegen.calls.arguments import Values, bind, fit
 from codegen.errors import DeviceError
-from codegen.forks import check_drivers
+from codegen.ir.signature import Signature
 from codegen.opencl.device_arrays import check_alike, check_context, fitted_sizes, memory
 from codegen.opencl.devices import Device
 from codegen.opencl.failures import device_error
@@ -25,7 +25,7 @@ from codegen.opencl.launch_text import Functions, functions
 from codegen.opencl.profile import Profile, Recorder, profiling_queue
 from codegen.opencl.sessions import Lane, Room, lane_on, session, settle
 from codegen.opencl.values import DeviceProgram
-from codegen.signature import Signature
+from codegen.system.forks import check_drivers
 
 LANES = 32
 """The number of queues whose kernels are kept ready."""

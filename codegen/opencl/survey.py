@@ -9,11 +9,11 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 
-from codegen.cache import digest, get, put
 from codegen.errors import ToolchainError
-from codegen.forks import uses_drivers
 from codegen.opencl.advice import NO_PYOPENCL, icd_texts, no_platform
 from codegen.opencl.probe import DeviceFacts, Probed, Verdict, listed, probe, read_probed
+from codegen.system.cache import digest, get, put
+from codegen.system.forks import uses_drivers
 from microkernels.isa import host_cpu_flags
 
 VERSION = 3

@@ -13,8 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from codegen.integer import Int, Test
-from codegen.program import Buffer
+from codegen.ir.integer import Int, Test
+from codegen.ir.program import Buffer
 from microkernels.dtypes import DType
 
 

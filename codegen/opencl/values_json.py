@@ -9,9 +9,9 @@ import json
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from codegen.integer import Compare, Connected, Linear, Op, Select
+from codegen.ir.integer import Compare, Connected, Linear, Op, Select
+from codegen.ir.program import Buffer
 from codegen.opencl.values import Argument, DeviceKernel, DeviceProgram, HostIf, HostLoop, Launch, Scratch
-from codegen.program import Buffer
 from microkernels.dtypes import DTYPES, DType
 
 PARTS = (Argument, Buffer, Select, Compare, Connected, DeviceKernel, HostIf, HostLoop, Launch, Linear, Op, Scratch)

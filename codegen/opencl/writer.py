@@ -9,11 +9,11 @@ from typing import ClassVar
 
 import cgen
 
-from codegen.integer import Test
-from codegen.loop_ir import Block, For, If, Node, Once, Run
+from codegen.ir.integer import Test
+from codegen.ir.loop_ir import Block, For, If, Node, Once, Run
+from codegen.ir.program import Instructions
 from codegen.loops import LoopScope, Writer, plain
 from codegen.opencl.items import WAIT, SharedLoop, alone, has_barriers, is_for_all, owned, shared
-from codegen.program import Instructions
 from codegen.style import Line, around
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from codegen.integer import extent
+from codegen.ir.integer import extent
+from codegen.ir.program import Buffer
 from codegen.names import c_name, fresh
 from codegen.package.values import Header, Routine
 from codegen.parameters import Parameter, buffer_parameter, size_parameters
-from codegen.program import Buffer
 
 THREADS = Parameter("int32_t ", "threads")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import textwrap
 from dataclasses import replace
 
-from codegen.integer import C, Int, Linear, element_count
+from codegen.ir.integer import C, Int, Linear, element_count
+from codegen.ir.program import Assign, Buffer, Workspace
 from codegen.names import function_name
 from codegen.package.api import open_strides
 from codegen.package.values import Header, Routine, SelfTestSizes
-from codegen.program import Assign, Buffer, Workspace
 from codegen.workspace import total_bytes
 from microkernels.dtypes import DType
 

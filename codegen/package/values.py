@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from codegen.integer import Affine, Int
-from codegen.program import Program, Threading
-from codegen.signature import Signature
+from codegen.ir.integer import Affine, Int
+from codegen.ir.program import Program, Threading
+from codegen.ir.signature import Signature
 from microkernels.isa import ISA
 
 

@@ -10,9 +10,9 @@ from random import Random
 
 import islpy as isl
 
-from codegen.expr import Load
-from codegen.integer import Affine, lookups
-from codegen.promotion import LARGEST_INDEX
+from codegen.ir.expr import Load
+from codegen.ir.integer import Affine, lookups
+from codegen.ir.promotion import LARGEST_INDEX
 from microkernels.errors import shown
 from poly.analysis.values import ValueFlow
 from poly.errors import SpecError

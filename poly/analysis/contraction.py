@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import islpy as isl
 
-from codegen.expr import Binary, Cast, Const, Expr, FunctionCall, Load, Unary, loads, walk
+from codegen.ir.expr import Binary, Cast, Const, Expr, FunctionCall, Load, Unary, loads, walk
 from microkernels.dtypes import DType, bf16, f16, f32, i32
 from microkernels.product import MULTIPLY_ADD, WORDS, Combination, OperationPair, Reduction
 from poly.analysis.dependences import dependences

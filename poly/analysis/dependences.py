@@ -27,7 +27,7 @@ from typing import Literal
 
 import islpy as isl
 
-from codegen.expr import Load, loads
+from codegen.ir.expr import Load, loads
 from poly.display import Block, Cells, Displayed, Preformatted
 from poly.errors import CostWarning, warn
 from poly.ir.budget import TooCostly, limited, printed

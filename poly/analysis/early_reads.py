@@ -8,9 +8,9 @@ for i:                               for i:  # vectorize
 
 from __future__ import annotations
 
-from codegen.ahead import is_ahead
-from codegen.expr import Load
-from codegen.simd import is_apart
+from codegen.ir.expr import Load
+from codegen.lanes.ahead import is_ahead
+from codegen.lanes.simd import is_apart
 from poly.analysis.dependences import Dependence
 from poly.ir.coordinates import linear
 from poly.ir.nest import Nest, Statement
@@ -22,7 +22,7 @@ def reads_first(nest: Nest, tree: Node, loop: str, carried: Dependence) -> bool:
     """Whether all pairs of a dependence that an innermost loop carries are such reads and writes.
 
     All statements of the loop must run in each iteration, count it by the same iterator, and reduce into nothing, so
-    that what holds of their subscripts holds of the elements (`codegen.ahead`).
+    that what holds of their subscripts holds of the elements (`codegen.lanes.ahead`).
     """
     if carried.kind != "anti":
         return False

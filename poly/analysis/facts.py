@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil, prod
 
-from codegen.expr import Binary, FunctionCall, Load, integers, loads, walk
-from codegen.integer import straight
+from codegen.ir.expr import Binary, FunctionCall, Load, integers, loads, walk
+from codegen.ir.integer import straight
 from poly.ir.instances import box_extents, iterations
 from poly.ir.nest import Nest, Statement
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 
-from codegen.expr import Load, map_loads
+from codegen.ir.expr import Load, map_loads
 from poly.analysis.dependences import Dependence
 from poly.analysis.legality import witness
 from poly.ir.budget import QUESTION, TooCostly, limited

@@ -15,11 +15,11 @@ from math import prod
 
 import islpy as isl
 
-from codegen.integer import Atom, Int, Op, Select, replaced
-from codegen.loop_ir import Block, Comment, For, If, LoopMark, Node, Once, Run
-from codegen.program import Workspace
-from codegen.promotion import LARGEST_INDEX
-from codegen.ranges import Interval, Ranges
+from codegen.ir.integer import Atom, Int, Op, Select, replaced
+from codegen.ir.loop_ir import Block, Comment, For, If, LoopMark, Node, Once, Run
+from codegen.ir.program import Workspace
+from codegen.ir.promotion import LARGEST_INDEX
+from codegen.ir.ranges import Interval, Ranges
 from microkernels.errors import shown
 from poly.errors import ScheduleError
 from poly.ir.guards import Conditions

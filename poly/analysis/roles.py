@@ -8,8 +8,8 @@ from math import prod
 
 import islpy as isl
 
-from codegen.expr import Load
-from codegen.integer import Int
+from codegen.ir.expr import Load
+from codegen.ir.integer import Int
 from poly.analysis.contraction import Contraction, exchange, overlapping, recognise
 from poly.ir.instances import coordinate
 from poly.ir.layout import step

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from codegen.expr import accessed
-from codegen.scan import recurrence
+from codegen.ir.expr import accessed
+from codegen.lanes.scan import recurrence
 from poly.analysis.dependences import Dependence
 from poly.analysis.selections import directly_in, varies
 from poly.ir.nest import Nest, Statement

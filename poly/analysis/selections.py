@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from codegen.selection import Extreme, extreme, follows
+from codegen.lanes.selection import Extreme, extreme, follows
 from poly.analysis.dependences import Dependence
 from poly.ir.nest import Nest, Statement
 from poly.ir.paths import Path, loop_names, paths

@@ -17,7 +17,7 @@ from functools import cached_property, reduce
 
 import islpy as isl
 
-from codegen.expr import Load, loads
+from codegen.ir.expr import Load, loads
 from poly.ir.nest import Nest, Statement
 from poly.ir.paths import times
 from poly.ir.sets import OUT, zero

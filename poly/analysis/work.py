@@ -7,7 +7,7 @@ from math import prod
 
 import islpy as isl
 
-from codegen.expr import Binary, FunctionCall, Index, Unary, walk
+from codegen.ir.expr import Binary, FunctionCall, Index, Unary, walk
 from poly.ir.budget import TooCostly, limited
 from poly.ir.counting import points
 from poly.ir.nest import Nest, Statement

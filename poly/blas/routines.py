@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from codegen.ir.signature import Signature
 from codegen.package.values import Routine, Variant
-from codegen.signature import Signature
 from microkernels.dtypes import DType, f32, f64
 from microkernels.isa import ISA
 from poly.analysis.bounds import check

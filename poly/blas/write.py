@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
-from codegen.program import Threading
+from codegen.ir.program import Threading
 from microkernels.errors import plain
 from poly.checks import checked_choice, checked_path, is_collection
 from poly.embed.files import write_output

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
-from codegen.compiler import compiler_name
+from codegen.toolchain.compiler import compiler_name
 from microkernels.errors import PolyError, plain, shown
 from microkernels.isa import ISA
 from poly.cluster.member import Member, announce

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from codegen.build import build, precompile
-from codegen.compiler import compiler_name
 from codegen.errors import ToolchainError
+from codegen.toolchain.build import build, precompile
+from codegen.toolchain.compiler import compiler_name
 from microkernels.isa import ISAS
 from poly.cluster.turns import alone, beside
 from poly.compiled import engine

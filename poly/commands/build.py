@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from codegen.program import Threading
+from codegen.ir.program import Threading
 from poly.commands.header import cores_option, isas_option, special_option, tuned_option
 from poly.commands.headerplan import HeaderPlan
 from poly.commands.nestfile import open_nests

@@ -9,9 +9,9 @@ from pathlib import Path, PurePosixPath
 
 import click
 
+from codegen.ir.program import Threading
 from codegen.package.header.build_files import cmake as cmake_texts
 from codegen.package.header.build_files import pkg_config
-from codegen.program import Threading
 from microkernels.isa import ISAS
 from poly.blas import ROUTINES, write_blas
 from poly.blas.write import checked_names

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from codegen.program import Threading
+from codegen.ir.program import Threading
 from microkernels.isa import ISA
 from poly.commands.options import GivenSteps, nest_at
 from poly.compilation import compile_nest

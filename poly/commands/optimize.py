@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from codegen.program import Threading
+from codegen.ir.program import Threading
 from microkernels.errors import shown
 from microkernels.isa import ISAS
 from poly.commands.header import parse_isas

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 import click
 
-from codegen.compiler import Toolchain, toolchain
 from codegen.errors import ArgumentError
+from codegen.toolchain.compiler import Toolchain, toolchain
 from microkernels.errors import shown
 from poly.errors import SpecError
 from poly.ir.nest import Nest

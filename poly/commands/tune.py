@@ -7,7 +7,7 @@ from textwrap import indent
 
 import click
 
-from codegen.compiler import using
+from codegen.toolchain.compiler import using
 from poly.commands.nestfile import open_nests
 from poly.commands.options import (
     chosen_toolchain,

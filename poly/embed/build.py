@@ -9,12 +9,12 @@ from importlib.resources import files
 from keyword import iskeyword
 from pathlib import Path
 
-from codegen.build import build
-from codegen.cache import get_file
-from codegen.compiler import toolchain, using
 from codegen.errors import ToolchainError
+from codegen.ir.program import Threading
 from codegen.names import function_name
-from codegen.program import Threading
+from codegen.system.cache import get_file
+from codegen.toolchain.build import build
+from codegen.toolchain.compiler import toolchain, using
 from microkernels.errors import plain
 from poly.checks import checked_path
 from poly.embed.files import make_folder, write_output

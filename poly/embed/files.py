@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from codegen.files import write_file
+from codegen.system.files import write_file
 from microkernels.errors import shown
 from poly.errors import FileError
 

@@ -7,8 +7,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
+from codegen.ir.signature import Signature
 from codegen.package import Routine, Variant
-from codegen.signature import Signature
 from microkernels.dot import FLAGS, with_dots
 from microkernels.dtypes import i8, i16, u8
 from microkernels.errors import TargetError

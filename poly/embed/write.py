@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_args
 
-from codegen.program import Threading
+from codegen.ir.program import Threading
 from microkernels.errors import TargetError, shown
 from microkernels.isa import ISA, ISAS, find
 from poly.checks import checked_choice, checked_flag, checked_path, is_collection

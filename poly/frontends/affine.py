@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from typing import cast
 
-from codegen.integer import Affine, Int, Linear, floor_quotient
-from codegen.promotion import LARGEST_INDEX
+from codegen.ir.integer import Affine, Int, Linear, floor_quotient
+from codegen.ir.promotion import LARGEST_INDEX
 from poly.frontends.scope import Scope
 
 FORM = "An index, bound or condition is a sum of loop indices and sizes, each times an integer, plus an integer."

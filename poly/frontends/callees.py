@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from microkernels.dtypes import DTYPES
+from microkernels.dtypes import ANNOTATED
 from poly.errors import SpecError
 from poly.frontends import names
 from poly.frontends.rewriting import too_deep
@@ -91,7 +91,7 @@ def callee(of: FunctionType | Nest, call: ast.Call, source: Source) -> Callee:
         definition = _parsed(of.source, call, source)
         sizes = [Parameter(size, Parameter.KEYWORD_ONLY, default=None) for size in of.sizes]
         plain = [Parameter(array.name, Parameter.POSITIONAL_OR_KEYWORD) for array in of.arguments]
-        known = {**DTYPES, **_modules(definition), **dict(of.names)}
+        known = {**ANNOTATED, **_modules(definition), **dict(of.names)}
         return Callee(definition, known, Signature([*plain, *sizes]), of)
     if hasattr(of, "__wrapped__"):
         why = f"`{of.__name__}` is decorated: it may do something else than its text says"

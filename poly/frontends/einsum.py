@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from numbers import Integral
 from string import ascii_uppercase
 
-from codegen.integer import Affine
+from codegen.ir.integer import Affine
 from microkernels.dtypes import DType, f32
 from microkernels.errors import plain, shown
 from poly.errors import SpecError

@@ -1,11 +1,11 @@
-"""Right-hand sides and targets: Python expressions as `codegen.expr` trees."""
+"""Right-hand sides and targets: Python expressions as `codegen.ir.expr` trees."""
 
 from __future__ import annotations
 
 import ast
 from functools import reduce
 
-from codegen.expr import (
+from codegen.ir.expr import (
     FUNCTIONS,
     OF_MORE,
     Binary,
@@ -22,8 +22,8 @@ from codegen.expr import (
     Unary,
     number,
 )
-from codegen.integer import Affine, Int, Linear, Lookup, lookups
-from codegen.promotion import LARGEST_INDEX
+from codegen.ir.integer import Affine, Int, Linear, Lookup, lookups
+from codegen.ir.promotion import LARGEST_INDEX
 from microkernels.dtypes import DTYPES
 from poly.errors import SpecError
 from poly.frontends.affine import integer

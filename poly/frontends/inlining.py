@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from codegen.integer import PYTHON, Affine, Linear
+from codegen.ir.integer import PYTHON, Affine, Linear
 from codegen.names import another
 from microkernels.dtypes import ArrayType, DType
 from poly.frontends import names
@@ -240,7 +240,7 @@ class _Inliner:
         pairs = [
             (wanted.substitute(own), Affine.of(extent))
             for array, kind in shapes
-            for wanted, extent in zip(array.shape, kind.shape, strict=False)
+            for wanted, extent in zip(array.extents, kind.shape, strict=False)
         ]
         for wanted, extent in sorted(pairs, key=lambda pair: len(pair[0].terms)):
             rest = wanted.substitute(found)
@@ -253,8 +253,8 @@ class _Inliner:
                 raise self.source.error(call, why, f"Give it by keyword: `{size}=...`.")
         sizes = {size: found[_own(size)] for size in nest.sizes}
         for array, kind in shapes:
-            extents = [extent.substitute(sizes) for extent in array.shape]
-            if array.dtype != kind.dtype or extents != list(map(Affine.of, kind.shape)):
+            extents = [extent.substitute(sizes) for extent in array.extents]
+            if array.element != kind.dtype or extents != list(map(Affine.of, kind.shape)):
                 text = f"{kind.dtype.name}[{', '.join(map(str, kind.shape))}]"
                 why = f"`{ast.unparse(values[array.name])}` is {text}, which is no {array} of `{nest.name}`"
                 raise self.source.error(call, why, "Give an array of the shape and type that the nest takes.")

@@ -14,7 +14,7 @@ import ast
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from codegen.integer import Linear
+from codegen.ir.integer import Linear
 from poly.frontends.counted import CountedLoop
 from poly.frontends.effects import (
     REMEDY,

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterable
 
-from codegen.integer import Affine, Int, Op
+from codegen.ir.integer import Affine, Int, Op
 from microkernels.dtypes import DType
 from poly.frontends.scope import Local, Loop
 from poly.ir.nest import Array

@@ -12,9 +12,9 @@ from numbers import Integral, Real
 from types import FrameType, ModuleType
 from typing import Any
 
-from codegen.integer import Affine, Linear
+from codegen.ir.integer import Affine, Linear
+from codegen.ir.promotion import LARGEST_INDEX
 from codegen.names import KEYWORDS
-from codegen.promotion import LARGEST_INDEX
 from microkernels.dtypes import ArrayType, DType
 from microkernels.errors import shown
 from poly.frontends.source import Source

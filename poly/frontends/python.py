@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType
 from typing import Any
 
-from codegen.expr import looked_up
-from codegen.integer import Affine, Linear
-from microkernels.dtypes import DType
+from codegen.ir.expr import looked_up
+from codegen.ir.integer import Affine, Linear
+from microkernels.dtypes import ComplexType, DType
 from microkernels.errors import shown
 from poly.checks import checked_flag
 from poly.errors import SpecError
 from poly.frontends import names
+from poly.frontends.complex_numbers import in_parts
 from poly.frontends.inlining import inlined
 from poly.frontends.integers import with_values
 from poly.frontends.locals import Locals
@@ -55,6 +56,8 @@ def parse_text(source: Source, environment: Mapping[str, Any], reassociate: bool
     function = _definition(source)
     whole = inlined(function, source, environment, reassociate)
     made, environment = whole or (function, environment)
+    if too_deep(made) is None:
+        made, environment = in_parts(made, source, environment)
     made = made if too_deep(made) is not None else with_values(made, source, environment) or made
     text = source.text if made is function else ast.unparse(made) + "\n"
     return nest_of(made, source, environment, reassociate, text)
@@ -143,10 +146,12 @@ def _arguments(function: ast.FunctionDef, source: Source, environment: Mapping[s
             remedy = f"Annotate it: `{arg.arg}: f32[M, N]` for an array, `{arg.arg}: f32` for a scalar."
             raise source.error(arg, f"`{arg.arg}` has no type", remedy)
         kind = names.annotation(arg.annotation, source, environment)
-        if isinstance(kind, DType):
-            arguments[arg.arg] = Array(arg.arg, kind, (), "scalar")
+        dtype, shape = (kind, ()) if isinstance(kind, DType) else (kind.dtype, kind.shape)
+        extents = tuple(Affine.of(extent) for extent in shape)
+        if isinstance(dtype, ComplexType):
+            arguments[arg.arg] = Array(arg.arg, dtype.part, (*extents, Affine.of(2)), is_complex=True)
         else:
-            arguments[arg.arg] = Array(arg.arg, kind.dtype, tuple(Affine.of(extent) for extent in kind.shape))
+            arguments[arg.arg] = Array(arg.arg, dtype, extents, "scalar" if isinstance(kind, DType) else "array")
     return arguments
 
 

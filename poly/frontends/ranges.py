@@ -8,7 +8,7 @@ from functools import reduce
 
 import islpy as isl
 
-from codegen.integer import Affine, Int
+from codegen.ir.integer import Affine, Int
 from poly.frontends import names
 from poly.frontends.affine import affine, integer
 from poly.frontends.scope import Loop, Scope

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from codegen.expr import Binary, Const, Expr, FunctionCall, Load, Predicate, Ternary, Truth, Unary, loads
-from codegen.promotion import limits
+from codegen.ir.expr import Binary, Const, Expr, FunctionCall, Load, Predicate, Ternary, Truth, Unary, loads
+from codegen.ir.promotion import limits
 from microkernels.dtypes import DType
 from poly.ir.nest import Op
 

@@ -9,7 +9,7 @@ import ast
 
 import islpy as isl
 
-from codegen.integer import Affine
+from codegen.ir.integer import Affine
 from poly.errors import SpecError
 from poly.frontends.affine import affine, integer
 from poly.frontends.expressions import is_data

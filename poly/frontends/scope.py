@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from codegen.integer import Affine, Int
+from codegen.ir.integer import Affine, Int
 from poly.errors import SpecError
 from poly.frontends.source import Source
 from poly.ir.nest import Array

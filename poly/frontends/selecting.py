@@ -122,32 +122,3 @@ def _written(node: ast.stmt) -> set[str]:
 
 def _names(node: ast.stmt) -> set[str]:
     return {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
-
-
-def as_choice(node: ast.If) -> ast.Assign | ast.AugAssign | None:
-    """The one assignment that an `if` on data makes if both sides assign one thing alike; None if they don't.
-
-    if x[i] > 0: y[i] = x[i]                         y[i] = x[i] if x[i] > 0 else 0
-    else:        y[i] = 0                    ->
-    """
-    match _only(node.body), _only(node.orelse):
-        case ast.Assign(targets=[target], value=value), ast.Assign(targets=[other], value=second):
-            made: ast.Assign | ast.AugAssign = ast.Assign([target], ast.IfExp(node.test, value, second))
-        case ast.AugAssign(target=target, op=op, value=value), ast.AugAssign(target=other, op=second_op, value=second):
-            if type(op) is not type(second_op):
-                return None
-            made = ast.AugAssign(target, op, ast.IfExp(node.test, value, second))
-        case _:
-            return None
-    if ast.dump(target) != ast.dump(other):
-        return None
-    ast.copy_location(made.value, node.test)
-    return ast.copy_location(made, node)
-
-
-def _only(body: Sequence[ast.stmt]) -> ast.stmt | None:
-    """The only statement of a side of an `if`, itself a choice if it can be."""
-    if len(body) != 1:
-        return None
-    (one,) = body
-    return as_choice(one) if isinstance(one, ast.If) else one

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Mapping
 from typing import Any
 
-from codegen.expr import Expr, Load, loads
-from codegen.integer import Affine, lookups
+from codegen.ir.expr import Expr, Load, loads
+from codegen.ir.integer import Affine, lookups
 from microkernels.dtypes import DType
 from poly.errors import SpecError
 from poly.frontends import names

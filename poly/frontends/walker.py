@@ -9,9 +9,9 @@ from functools import partial
 
 import islpy as isl
 
-from codegen.expr import Binary, Cast, Expr, Load, Logic, Predicate, Ternary, Truth, operands
-from codegen.expr import Node as ExprNode
-from codegen.promotion import misfits
+from codegen.ir.expr import Binary, Cast, Expr, Load, Logic, Predicate, Ternary, Truth, operands
+from codegen.ir.expr import Node as ExprNode
+from codegen.ir.promotion import misfits
 from microkernels.dtypes import DType
 from poly.errors import SpecError
 from poly.frontends.affine import shortened
@@ -20,9 +20,10 @@ from poly.frontends.expressions import expression, is_data, truth
 from poly.frontends.ranges import loop_of, values
 from poly.frontends.reductions import as_reduction, guarded_update
 from poly.frontends.scope import Scope
-from poly.frontends.selecting import as_choice, tested_last, with_kept
+from poly.frontends.selecting import tested_last, with_kept
 from poly.frontends.source import Source
 from poly.frontends.targets import Targets
+from poly.ir.choices import affine_first, as_choice
 from poly.ir.instances import coordinate
 from poly.ir.nest import Op, Statement
 from poly.ir.sets import set_space
@@ -122,7 +123,7 @@ class Walker:
 
     def _if_data(self, node: ast.If, domain: isl.Set) -> list[Node]:
         """An `if` on data: every instance runs, and what it assigns stays as it is where the condition is false."""
-        match _parted(node, self._scope):
+        match affine_first(node, lambda test: is_data(test, self._scope)):
             case ast.If() as outer:
                 return self._if(outer, domain)
         choice = as_choice(node)
@@ -254,36 +255,12 @@ class Walker:
             return self._targets.type_of(Load(array, ()), self._scope)
 
         whole = expr if op == "=" else Binary(op, place, expr)
-        for value in misfits(whole, dtype_of(place.array), dtype_of):
-            kind = dtype_of(place.array).name
+        for value, dtype in misfits(whole, dtype_of(place.array), dtype_of):
             raise self._scope.source.error(
                 node,
-                f"the integer {shortened(value)} meets the type {kind}, which has no such number",
+                f"the integer {shortened(value)} meets the type {dtype}, which has no such number",
                 "Give the arrays a type that has it, or compute in f64 with a fraction: `2.0 * x`.",
             )
-
-
-def _parted(node: ast.If, scope: Scope) -> ast.If | None:
-    """`if p and q` with an affine p and data q as an `if q` inside an `if p`; None if no part is affine."""
-    tests = _conjuncts(node.test)
-    affine = [test for test in tests if not is_data(test, scope)]
-    data = [test for test in tests if is_data(test, scope)]
-    if not affine:
-        return None
-    inner = ast.copy_location(ast.If(_all(data), node.body, node.orelse), node)
-    return ast.copy_location(ast.If(_all(affine), [inner], node.orelse), node)
-
-
-def _conjuncts(test: ast.expr) -> list[ast.expr]:
-    """The parts that `and` joins, also where these are joined by it themselves."""
-    match test:
-        case ast.BoolOp(op=ast.And(), values=parts):
-            return [inner for part in parts for inner in _conjuncts(part)]
-    return [test]
-
-
-def _all(tests: list[ast.expr]) -> ast.expr:
-    return tests[0] if len(tests) == 1 else ast.copy_location(ast.BoolOp(ast.And(), tests), tests[0])
 
 
 def _sequence(nodes: list[Node]) -> Node:

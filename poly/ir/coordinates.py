@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import islpy as isl
 
-from codegen.integer import Affine
+from codegen.ir.integer import Affine
 from codegen.names import another
 from poly.ir.sets import integer, own_names, parameters
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import islpy as isl
 
-from codegen.expr import Const, Index, Load, NodeT, map_operands
+from codegen.ir.expr import Const, Index, Load, NodeT, map_operands
 from poly.ir.tree import Band, Micro, Node, map_absorbed, mapped
 
 Values = Mapping[str, int]

@@ -16,8 +16,8 @@ from dataclasses import replace
 
 import islpy as isl
 
-from codegen.integer import Test, connected
-from codegen.isl_ast import condition
+from codegen.ir.integer import Test, connected
+from codegen.ir.isl_ast import condition
 from poly.ir.budget import TooCostly, limited, refuse_tangled
 from poly.ir.nest import Nest, Statement
 from poly.ir.paths import paths

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from codegen.expr import Load
-from codegen.integer import Affine, Int, Linear, straight
+from codegen.ir.expr import Load
+from codegen.ir.integer import Affine, Int, Linear, straight
 from poly.ir.nest import Array
 
 

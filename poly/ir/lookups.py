@@ -9,10 +9,10 @@ from typing import Any
 import islpy as isl
 import numpy as np
 
-from codegen.arguments import Fitted
+from codegen.calls.arguments import Fitted
 from codegen.errors import ArgumentError
-from codegen.expr import Cast, Const, Index, Load, Logic, Predicate, Ternary, Truth, accessed
-from codegen.integer import Affine, Int, Linear, Lookup, maximum, minimum
+from codegen.ir.expr import Cast, Const, Index, Load, Logic, Predicate, Ternary, Truth, accessed
+from codegen.ir.integer import Affine, Int, Linear, Lookup, maximum, minimum
 from codegen.names import another
 from microkernels.dtypes import i32, i64
 from poly.ir.fixing import fix_set

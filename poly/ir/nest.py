@@ -10,10 +10,10 @@ from typing import Any, Literal, SupportsIndex
 
 import islpy as isl
 
-from codegen.cache import digest
-from codegen.expr import Expr, Load, accessed
-from codegen.integer import Affine, Linear
-from microkernels.dtypes import DType
+from codegen.ir.expr import Expr, Load, accessed
+from codegen.ir.integer import Affine, Linear
+from codegen.system.cache import digest
+from microkernels.dtypes import CallerElements, DType
 from microkernels.errors import did_you_mean, plain, shown
 from poly.checks import checked_size, checked_sizes
 from poly.display import Block, Displayed, Preformatted
@@ -28,11 +28,12 @@ Op = Literal["=", "+", "*", "min", "max"]
 
 
 @dataclass(frozen=True)
-class Array:
+class Array(CallerElements):
     """An argument (`array`, or `scalar` passed by value) or a `local` of the nest.
 
     `strides` (in elements) are integers or names of sizes, for an array that is not dense; None means dense, row-major.
-    A negative extent of a local, at sizes for which no loop around it runs, means 0.
+    A negative extent of a local, at sizes for which no loop around it runs, means 0. The last dimension of an argument
+    that `is_complex` has two elements, the real and the imaginary part of a number that the caller passes.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Array:
     shape: tuple[Affine, ...]
     kind: Kind = "array"
     strides: tuple[str | int, ...] | None = None
+    is_complex: bool = False
 
     def with_sizes(self, values: Mapping[str, int]) -> Array:
         """The same array with some sizes fixed."""
@@ -53,9 +55,9 @@ class Array:
         return box(sizes, self.name, self.shape)
 
     def __str__(self) -> str:
-        extents = ", ".join(map(str, self.shape)) or "()"
-        shape = f"[{extents}]" if self.shape or self.kind == "array" else ""
-        return f"{'local ' if self.kind == 'local' else ''}{self.name}: {self.dtype.name}{shape}"
+        extents = ", ".join(map(str, self.extents)) or "()"
+        shape = f"[{extents}]" if self.extents or (self.kind == "array" and not self.is_complex) else ""
+        return f"{'local ' if self.kind == 'local' else ''}{self.name}: {self.element.name}{shape}"
 
 
 @dataclass(frozen=True)
@@ -205,7 +207,7 @@ class Nest(Displayed):
     @property
     def identity(self) -> tuple[Any, ...]:
         """Texts and numbers that tell a nest from all others: nests with the same ones have the same kernels."""
-        arrays = [(a.name, a.dtype.name, a.kind, str(a.shape), a.strides) for a in self.arrays]
+        arrays = [(a.name, a.element.name, a.kind, str(a.shape), a.strides) for a in self.arrays]
         return (self.name, self.structure, self.source, self.fixed, self.reassociate, arrays)
 
     def __dask_tokenize__(self) -> tuple[str, ...]:
@@ -275,7 +277,7 @@ def difference(one: Nest, other: Nest) -> str | None:
 
 
 def _arguments(nest: Nest) -> str:
-    return ", ".join(f"{a.name}: {a.dtype.name}{'[' + ', '.join(':' * len(a.shape)) + ']'}" for a in nest.arguments)
+    return ", ".join(f"{a.name}: {a.element.name}{'[' + ', '.join(':' * len(a.extents)) + ']'}" for a in nest.arguments)
 
 
 def _numbers(nest: Nest) -> dict[str, str]:

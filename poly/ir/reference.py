@@ -4,30 +4,23 @@ from __future__ import annotations
 
 import ast
 import copy
-import math
-import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
-from codegen.expr import CHOOSING, FUNCTIONS
-from codegen.integer import Linear
-from codegen.numpy_types import numpy_type
-from codegen.promotion import integer
-from microkernels.dtypes import DTYPES, DType, bf16
+from codegen.ir.expr import FUNCTIONS
+from codegen.ir.integer import Linear
+from microkernels.dtypes import DTYPES, bf16
+from poly.ir.choices import affine_first, as_choice
 from poly.ir.lookups import check_indices, index_reads
 from poly.ir.nest import Array, Nest
+from poly.ir.operations import COMPARISONS, cast, functions, local, maker
 from poly.ir.sizes import fitted
 
-TYPES = {numpy_type(dtype).type: dtype for dtype in DTYPES.values() if not dtype.is_float}
-"""The integer types by NumPy's type."""
 OPERATORS: dict[type[ast.operator], str] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "divide"}
 """The names, in `_functions`, of the functions that replace operators."""
-COMPARISONS: dict[type[ast.cmpop], str] = {
-    ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne",
-}  # fmt: skip
-"""The functions that replace comparisons."""
 CALLS: dict[str, str] = {
     **{name: name for name in (*FUNCTIONS, *DTYPES)},
     **{dtype.numpy_name: dtype.name for dtype in DTYPES.values()},
@@ -46,7 +39,7 @@ def reference(nest: Nest, arguments: tuple[Any, ...], **keywords: Any) -> None:
     loop's index that is combined with a smaller type; a fraction that is assigned to an integer is truncated, and
     becomes the type's least value if the type cannot represent the result. Python's own numbers are divided by 0 as
     NumPy's floats are. A statement that would read an element of an empty array, or a local without a value since its
-    own statement did so, is left out.
+    own statement did so, is left out, whatever the conditions on data around it say.
 
     Raises:
         ArgumentError: the arguments don't fit the nest.
@@ -61,20 +54,10 @@ def reference(nest: Nest, arguments: tuple[Any, ...], **keywords: Any) -> None:
 
 
 def _argument(array: Array, value: Any) -> Any:
-    return _cast(array.dtype)(value) if array.kind == "scalar" else value
-
-
-def _cast(dtype: DType) -> type[np.generic]:
-    """The NumPy type, which makes a scalar of a value when it is called."""
-    return numpy_type(dtype).type
-
-
-def _maker(dtype: DType) -> Callable[[Any], Any]:
-    """The function that converts a value to a scalar of this type."""
-    if dtype == bf16:
-        return lambda value: _cast(dtype)(value)  # NumPy may lack it
-    kind = _cast(dtype)
-    return kind if dtype.is_float else lambda value: _number(value, kind)
+    if array.is_complex:
+        parts = (*value.strides, array.dtype.size)
+        return as_strided(value.view(np.ndarray).real, (*value.shape, 2), parts)
+    return cast(array.dtype)(value) if array.kind == "scalar" else value
 
 
 def _function(nest: Nest, sizes: Mapping[str, int], has_empty: bool) -> Callable[..., None]:
@@ -82,133 +65,13 @@ def _function(nest: Nest, sizes: Mapping[str, int], has_empty: bool) -> Callable
     known = {**dict(nest.fixed), **sizes}
     names: dict[str, Any] = {n: v.evaluate(known) if isinstance(v, Linear) else v for n, v in nest.names}
     module = _Runnable(nest, names, has_empty).visit(ast.parse(nest.source))
-    names |= {PREFIX + name: function for name, function in _functions().items()}
+    names |= {PREFIX + name: function for name, function in functions().items()}
     if has_empty:
-        names[PREFIX + "local"] = lambda shape, dtype: _Partial(_local(shape, dtype))
-    names |= {PREFIX + dtype.name: _maker(dtype) for dtype in DTYPES.values()}
+        names[PREFIX + "local"] = lambda shape, dtype: _Partial(local(shape, dtype))
+    names |= {PREFIX + dtype.name: maker(dtype) for dtype in DTYPES.values()}
     exec(compile(ast.fix_missing_locations(module), nest.file, "exec"), names)
     function: Callable[..., None] = names[nest.name]
     return function
-
-
-def _functions() -> dict[str, Callable[..., Any]]:
-    """The functions that a nest's calls and operators stand for, and `local`, which makes a local array."""
-    return {
-        **{name: _real(getattr(np, name)) for name in set(FUNCTIONS) - CHOOSING if hasattr(np, name)},
-        "atan": _real(np.arctan), "erf": _real(lambda value: type(value)(math.erf(value))),
-        "pow": _powered, "atan2": _of_two(np.arctan2), "square": lambda a: _joined(operator.mul)(a, a),
-        "select": _selected, "divide": _divided,
-        "local": _local, "index": int,
-        "abs": abs, "min": _chosen(min), "max": _chosen(max),
-        **{name: _compared(getattr(operator, name)) for name in COMPARISONS.values()},
-        "add": _joined(operator.add), "sub": _joined(operator.sub), "mul": _joined(operator.mul),
-    }  # fmt: skip
-
-
-def _real(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The function on a NumPy float in its own type, on a NumPy integer in float64, on a Python number as a float."""
-
-    def apply(value: Any) -> Any:
-        if isinstance(value, np.integer):
-            return function(np.float64(value))
-        return function(value) if isinstance(value, np.generic) else float(function(float(value)))
-
-    return apply
-
-
-def _joined(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """The function of two values, which converts a Python number to the other's type if that would not do so."""
-
-    def apply(a: Any, b: Any) -> Any:
-        a, b = _alike(a, b)
-        if isinstance(a, np.integer) and isinstance(b, int):
-            return function(a, _number(b, type(a)))
-        return function(_number(a, type(b)), b) if isinstance(b, np.integer) and isinstance(a, int) else function(a, b)
-
-    return apply
-
-
-def _alike(a: Any, b: Any) -> tuple[Any, Any]:
-    """Two values, of which a number becomes bf16 if the other one is: to NumPy, bf16 is no float."""
-    if _is_bf16(a) != _is_bf16(b):
-        return (a, type(a)(b)) if _is_bf16(a) else (type(b)(a), b)
-    return a, b
-
-
-def _compared(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    return lambda a, b: function(*_alike(a, b))
-
-
-def _is_bf16(value: Any) -> bool:
-    return isinstance(value, np.generic) and value.dtype.name == bf16.numpy_name
-
-
-def _chosen(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`min` or `max`, with a result of the common type of all values."""
-
-    def apply(first: Any, *others: Any) -> Any:
-        for other in others:
-            kind = None
-            first, other = _alike(first, other)
-            if isinstance(first, np.generic) or isinstance(other, np.generic):
-                kind = np.result_type(first, other).type
-                first, other = _number(first, kind), _number(other, kind)
-            first = function(first, other)
-        return first
-
-    return apply
-
-
-def _selected(test: Any, then: Any, other: Any) -> Any:
-    """`then if test else other`, with a result of the common type of both."""
-    then, other = _alike(then, other)
-    chosen = then if test else other
-    if isinstance(then, np.generic) or isinstance(other, np.generic):
-        return _number(chosen, np.result_type(then, other).type)
-    return float(chosen) if isinstance(then, float) or isinstance(other, float) else chosen
-
-
-def _powered(a: Any, b: Any) -> Any:
-    """`a ** b` in floating point."""
-    if isinstance(a, int) and isinstance(b, int) and b >= 0:
-        return a**b
-    return _of_two(np.power)(a, b)
-
-
-def _of_two(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """The function of two values in floating point, of NumPy integers in float64, of two numbers as a float."""
-
-    def apply(a: Any, b: Any) -> Any:
-        a, b = _alike(a, b)
-        a, b = (np.float64(x) if isinstance(x, np.integer) else x for x in (a, b))
-        if isinstance(a, np.generic) or isinstance(b, np.generic):
-            return function(a, b)
-        return float(function(np.float64(a), np.float64(b)))
-
-    return apply
-
-
-def _divided(a: Any, b: Any) -> Any:
-    """True division; a division of Python's numbers by 0 follows IEEE 754."""
-    a, b = _alike(a, b)
-    if isinstance(a, np.generic) or isinstance(b, np.generic) or b != 0:
-        return a / b
-    return float(np.float64(a) / np.float64(b))
-
-
-def _number(value: Any, kind: type[np.generic]) -> Any:
-    """A value converted to a NumPy type as the generated code converts it."""
-    if not issubclass(kind, np.integer):
-        return kind(value)
-    plain = int(value) if isinstance(value, int | np.integer) else float(value)
-    return kind(integer(plain, TYPES[kind]))
-
-
-def _local(shape: tuple[int, ...], dtype: str) -> np.ndarray:
-    """A local array; floats start as NaN, so that tests notice elements that are read before they are written."""
-    extents = [max(extent, 0) for extent in shape]
-    kind = DTYPES[dtype]
-    return np.full(extents, np.nan if kind.is_float else 0, numpy_type(kind))
 
 
 class _Partial:
@@ -244,6 +107,11 @@ class _Runnable(ast.NodeTransformer):
         self._types = {array.name: array.dtype.name for array in nest.arrays}
         self._bf16 = any(array.dtype == bf16 for array in nest.arrays)
         self._wraps = self._bf16 or any(not array.dtype.is_float for array in nest.arrays)
+        self._guards: tuple[ast.expr, ...] = ()
+        """What the conditions on data around have told, if arrays are empty."""
+        self._tests = 0
+        self._begun: set[str] = set()
+        """The local scalars that are assigned so far."""
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         arguments = [ast.arg(arg.arg) for arg in node.args.args]
@@ -255,24 +123,31 @@ class _Runnable(ast.NodeTransformer):
         node.body = self._block(node.body)  # the bounds keep Python's min and max
         return node
 
-    def visit_Assign(self, node: ast.Assign) -> ast.AST | list[ast.Assign]:
+    def visit_Assign(self, node: ast.Assign) -> ast.AST | list[ast.stmt]:
         value = self.visit(node.value)
         if len(node.targets) == 1:
             return self._assigned(node.targets[0], value)
         kept = ast.Name(PREFIX + "value", ast.Store())
         read = ast.Name(PREFIX + "value", ast.Load())
-        return [ast.Assign([kept], value), *(self._assigned(target, read) for target in node.targets)]
+        return [ast.Assign([kept], value), *(one for target in node.targets for one in self._assigned(target, read))]
 
-    def _assigned(self, target: ast.expr, value: ast.expr) -> ast.Assign:
-        return ast.Assign([target], self._stored(target, value))
+    def _assigned(self, target: ast.expr, value: ast.expr) -> list[ast.stmt]:
+        """The assignment of a value; below conditions on data, all is read that it or these would read."""
+        stored = ast.Assign([target], self._stored(target, value))
+        is_new = isinstance(target, ast.Name) and target.id not in self._begun
+        self._begun |= {target.id} if isinstance(target, ast.Name) else set()
+        if not self._guards or is_new:
+            return [stored]
+        name = PREFIX + "stored"
+        kept = ast.Assign([ast.Name(name, ast.Store())], stored.value)
+        stored = ast.Assign([target], ast.Name(name, ast.Load()))
+        return [kept, ast.Expr(_loaded(target)), ast.If(_Whole.of(self._guards), [stored], [])]
 
-    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
-        if not self._wraps:
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST | list[ast.stmt]:
+        if not self._wraps and not self._guards:
             node.value = self.visit(node.value)
             return node
-        place = copy.deepcopy(node.target)
-        place.ctx = ast.Load()
-        return self._assigned(node.target, self.visit(ast.BinOp(place, node.op, node.value)))
+        return self._assigned(node.target, self.visit(ast.BinOp(_loaded(node.target), node.op, node.value)))
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         if isinstance(node.op, ast.FloorDiv | ast.Mod):
@@ -315,12 +190,36 @@ class _Runnable(ast.NodeTransformer):
     def _block(self, body: list[ast.stmt]) -> list[ast.stmt]:
         made: list[ast.stmt] = []
         for statement in body:
+            if self._has_empty and isinstance(statement, ast.If) and self._is_data(statement.test):
+                made += self._if_data(statement)
+                continue
             lost = self._lost(copy.deepcopy(statement)) or [ast.Pass()]
             visited = self.visit(statement)
             steps = visited if isinstance(visited, list) else [visited]
             is_loop = isinstance(statement, ast.For)  # its statements are on their own
             made += steps if is_loop or not self._has_empty else [_left_out_if_empty(steps, lost)]
         return made
+
+    def _if_data(self, node: ast.If) -> list[ast.stmt]:
+        """The statements below an `if` on data, each of which reads what it would read where the condition holds.
+
+        if x[i] > 0:              test = x[i] > 0
+            y[i] = e[0]    ->     stored = e[0]
+                                  if test: y[i] = stored
+        """
+        whole = affine_first(node, self._is_data) or as_choice(node)
+        if whole is not None:
+            return self._block([whole])
+        self._tests += 1
+        name, around = f"{PREFIX}test_{self._tests}", self._guards
+        test = ast.Assign([ast.Name(name, ast.Store())], _Whole().visit(self._test(node.test)))
+        holds = ast.Name(name, ast.Load())
+        self._guards = (*around, holds)
+        body = self._block(node.body)
+        self._guards = (*around, ast.UnaryOp(ast.Not(), holds))
+        other = self._block(node.orelse)
+        self._guards = around
+        return [_left_out_if_empty([test], ast.parse(f"{name} = None; del {name}").body), *body, *other]
 
     def _lost(self, statement: ast.stmt) -> list[ast.stmt]:
         """What takes the values from all that a statement would assign of locals."""
@@ -366,7 +265,7 @@ class _Runnable(ast.NodeTransformer):
         dtype = self._types[ast.unparse(target.value)]
         return self._call(dtype, [value]) if self._wraps else value
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | list[ast.stmt]:
         assert isinstance(node.target, ast.Name), "the front end takes annotations on names alone"
         dtype = self._types.get(node.target.id)
         if dtype is None:
@@ -392,6 +291,27 @@ class _Runnable(ast.NodeTransformer):
 
     def _call(self, name: str, arguments: list[ast.expr]) -> ast.Call:
         return ast.Call(ast.Name(PREFIX + name, ast.Load()), arguments, [])
+
+
+def _loaded(target: ast.expr) -> ast.expr:
+    """What is assigned, as a value."""
+    place = copy.deepcopy(target)
+    place.ctx = ast.Load()  # type: ignore[attr-defined]
+    return place
+
+
+class _Whole(ast.NodeTransformer):
+    """Evaluates all parts of a condition, also where the first ones decide it."""
+
+    @staticmethod
+    def of(tests: Sequence[ast.expr]) -> ast.expr:
+        """Whether all of several conditions hold."""
+        return ast.Call(ast.Name(PREFIX + "all", ast.Load()), [ast.Tuple([*tests], ast.Load())], [])
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        function = "all" if isinstance(node.op, ast.And) else "any"
+        parts = ast.Tuple([self.visit(part) for part in node.values], ast.Load())
+        return ast.Call(ast.Name(PREFIX + function, ast.Load()), [parts], [])
 
 
 def _left_out_if_empty(steps: list[ast.stmt], lost: list[ast.stmt]) -> ast.stmt:

@@ -10,7 +10,7 @@ from functools import reduce
 
 import islpy as isl
 
-from codegen.integer import Affine, Int, Op, lookups
+from codegen.ir.integer import Affine, Int, Op, lookups
 from poly.ir.budget import TooCostly, limited
 
 PARAM, SET, IN, OUT = isl.dim_type.param, isl.dim_type.set, isl.dim_type.in_, isl.dim_type.out

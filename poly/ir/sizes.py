@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
-from codegen.arguments import Fitted, fit
-from codegen.program import Buffer
-from codegen.signature import Signature
+from codegen.calls.arguments import Fitted, fit
+from codegen.ir.program import Buffer
+from codegen.ir.signature import Signature
 from poly.ir.nest import Array, Nest
 
 
@@ -43,4 +43,5 @@ def fitted(nest: Nest, arguments: tuple[Any, ...], keywords: Mapping[str, Any], 
 def _buffer(array: Array, nest: Nest) -> Buffer:
     if array.kind == "scalar":
         return Buffer(array.name, array.dtype, (), "scalar")
-    return Buffer(array.name, array.dtype, array.shape, "inout" if array.name in nest.written else "in")
+    kind: Literal["in", "inout"] = "inout" if array.name in nest.written else "in"
+    return Buffer(array.name, array.dtype, array.shape, kind, is_complex=array.is_complex)

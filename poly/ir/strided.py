@@ -19,14 +19,16 @@ def with_strides(nest: Nest, dense: Container[str] = ()) -> Nest:
     names = {
         a.name: tuple(another(name, taken) for name in _stride_names(a))
         for a in nest.arguments
-        if a.shape and a.name not in dense
+        if a.extents and a.name not in dense
     }
-    arrays = tuple(replace(a, strides=(*names[a.name], 1)) if names.get(a.name) else a for a in nest.arrays)
+    arrays = tuple(
+        replace(a, strides=(*names[a.name], *(2,) * a.is_complex, 1)) if names.get(a.name) else a for a in nest.arrays
+    )
     return replace(nest, arrays=arrays)
 
 
 def _stride_names(array: Array) -> tuple[str, ...]:
     """Names for all strides but the last."""
-    if len(array.shape) == 2:
+    if len(array.extents) == 2:
         return (f"{array.name}_ld",)
-    return tuple(f"{array.name}_stride{dimension}" for dimension in range(len(array.shape) - 1))
+    return tuple(f"{array.name}_stride{dimension}" for dimension in range(len(array.extents) - 1))

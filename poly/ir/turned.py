@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from codegen.expr import Load, looked_up, map_loads
-from codegen.integer import Linear
-from codegen.turning import ArrayView, Views
+from codegen.calls.turning import ArrayView, Views
+from codegen.ir.expr import Load, looked_up, map_loads
+from codegen.ir.integer import Linear
 from poly.ir.nest import Array, Nest
 
 
 def turned(nest: Nest, views: Views) -> Nest:
     """The same nest on views: with `{"A": ArrayView((1, 0))}`, it reads `A[k, i]` where it read `A[i, k]`.
 
-    Its text stays that of the loops as written.
+    Its text stays that of the loops as written. The dimension of complex numbers' parts stays the last one.
     """
     shapes = {array.name: array.shape for array in nest.arrays}
 
@@ -23,7 +23,7 @@ def turned(nest: Nest, views: Views) -> Nest:
         view, shape = views[load.array], shapes[load.array]
         ends = {axis: shape[axis] - 1 - load.indices[axis] for axis in view.backwards}
         indices = (ends.get(axis, load.indices[axis]) for axis in view.axes)
-        return Load(load.array, (*indices, *(Linear(),) * view.apart))
+        return Load(load.array, (*indices, *(Linear(),) * view.apart, *load.indices[len(view.axes) :]))
 
     arrays = tuple(_seen(array, views[array.name]) if array.name in views else array for array in nest.arrays)
     statements = tuple(replace(s, target=turn(s.target), expr=map_loads(s.expr, turn)) for s in nest.statements)
@@ -43,4 +43,5 @@ def can_turn(nest: Nest, views: Views) -> bool:
 
 
 def _seen(array: Array, view: ArrayView) -> Array:
-    return replace(array, shape=(*(array.shape[axis] for axis in view.axes), *(Linear.of(1),) * view.apart))
+    extents = (*(array.shape[axis] for axis in view.axes), *(Linear.of(1),) * view.apart)
+    return replace(array, shape=(*extents, *array.shape[len(view.axes) :]))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from codegen.instructions import Barrier
-from codegen.integer import Int
-from codegen.program import Workspace
+from codegen.ir.instructions import Barrier
+from codegen.ir.integer import Int
+from codegen.ir.program import Workspace
 from microkernels.ctext import KEYWORDS, Space
 from microkernels.dtypes import DType
 from microkernels.isa import ISA

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from codegen.program import Buffer
+from codegen.ir.program import Buffer
 from poly.ir.nest import Array, Nest
 
 
@@ -16,7 +16,7 @@ def arguments(nest: Nest) -> tuple[Buffer, ...]:
 def buffer(nest: Nest, array: Array) -> Buffer:
     """An array or scalar of a nest as a buffer of the program."""
     strides = None if array.strides is None else tuple(str(s) for s in array.strides)
-    return Buffer(array.name, array.dtype, array.shape, _direction(nest, array), strides)
+    return Buffer(array.name, array.dtype, array.shape, _direction(nest, array), strides, is_complex=array.is_complex)
 
 
 def _direction(nest: Nest, array: Array) -> Literal["in", "out", "inout", "scalar", "local"]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import islpy as isl
 
-from codegen.integer import Int, Linear
+from codegen.ir.integer import Int, Linear
 from poly.lowering.ctext import value
 
 

@@ -19,10 +19,10 @@ from functools import reduce
 
 import islpy as isl
 
-from codegen.expr import Load, map_loads
-from codegen.integer import Affine, Int
+from codegen.ir.expr import Load, map_loads
+from codegen.ir.integer import Affine, Int
+from codegen.ir.program import Buffer, Workspace
 from codegen.names import another, fresh
-from codegen.program import Buffer, Workspace
 from microkernels.isa import ISA
 from poly.analysis.contraction import formed
 from poly.ir.instances import Instances, coordinate, loop_values

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import product as combinations
 from math import ceil, prod
 
-from codegen.integer import Int, element_count, product
+from codegen.ir.integer import Int, element_count, product
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
 from microkernels.opencl_isa import DeviceISA

@@ -8,12 +8,12 @@ from types import MappingProxyType
 
 import islpy as isl
 
-from codegen.expr import Load
-from codegen.instructions import START, Let, Pointer
-from codegen.integer import Int, Linear, product, quotient
-from codegen.loop_ir import For, Node
+from codegen.ir.expr import Load
+from codegen.ir.instructions import START, Let, Pointer
+from codegen.ir.integer import Int, Linear, product, quotient
+from codegen.ir.loop_ir import For, Node
+from codegen.ir.program import Instructions, Workspace
 from codegen.names import c_name
-from codegen.program import Instructions, Workspace
 from microkernels.ctext import GLOBAL, PLAIN, Elements, Space, Spaces
 from microkernels.dtypes import DType
 from microkernels.kernel import LEVELS

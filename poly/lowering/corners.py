@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 
-from codegen.instructions import Call, assert_within, index_inside
-from codegen.integer import Int, Linear, quotient
-from codegen.integer import product as multiplied
+from codegen.ir.instructions import Call, assert_within, index_inside
+from codegen.ir.integer import Int, Linear, quotient
+from codegen.ir.integer import product as multiplied
 from poly.lowering.calls import Operand, Panel, in_words
 from poly.lowering.tile import KernelTile
 

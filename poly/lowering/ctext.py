@@ -7,10 +7,10 @@ from functools import reduce
 
 import islpy as isl
 
-from codegen.integer import Int, Linear, Select, Test, maximum, minimum, walk
-from codegen.isl_ast import condition, integer
+from codegen.ir.integer import Int, Linear, Select, Test, maximum, minimum, walk
+from codegen.ir.isl_ast import condition, integer
+from codegen.ir.ranges import Ranges
 from codegen.names import c_name
-from codegen.ranges import Ranges
 from poly.ir.sets import parameters
 
 MOST_PIECES = 5

@@ -16,9 +16,9 @@ from types import MappingProxyType
 
 import islpy as isl
 
-from codegen.loop_ir import LoopMark
+from codegen.ir.loop_ir import LoopMark
+from codegen.ir.program import Assign, PrintedStatement, Workspace
 from codegen.names import c_name, fresh
-from codegen.program import Assign, PrintedStatement, Workspace
 from microkernels.isa import ISA
 from microkernels.opencl_isa import DeviceISA
 from poly.ir.instances import coordinate

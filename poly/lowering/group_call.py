@@ -10,11 +10,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import gcd
 
-from codegen.instructions import ITEM, Call, Cell, Let, Pointer, Value, Write
-from codegen.integer import Linear
-from codegen.loop_ir import For, Node, below
+from codegen.ir.instructions import ITEM, Call, Cell, Let, Pointer, Value, Write
+from codegen.ir.integer import Linear
+from codegen.ir.loop_ir import For, Node, below
+from codegen.ir.program import Instructions, Workspace
 from codegen.names import c_name, fresh
-from codegen.program import Instructions, Workspace
 from microkernels.dtypes import i64
 from microkernels.errors import TargetError
 from microkernels.group_kernel import GroupKernel

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import reduce
 
-from codegen.expr import Binary, Expr, Unary, loads
+from codegen.ir.expr import Binary, Expr, Unary, loads
 from poly.analysis.contraction import terms
 from poly.ir.nest import Nest, Statement
 

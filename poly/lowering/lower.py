@@ -8,9 +8,9 @@ from functools import lru_cache
 from typing import Literal
 
 from codegen.declarations import around_shared, declared, shadows
-from codegen.expr import Cast, NodeT, map_operands
-from codegen.loop_ir import LoopMark
-from codegen.program import Assign, PrintedStatement, Program
+from codegen.ir.expr import Cast, NodeT, map_operands
+from codegen.ir.loop_ir import LoopMark
+from codegen.ir.program import Assign, PrintedStatement, Program
 from microkernels.catalogue import gemv_source, pack_source, scatter_source
 from microkernels.ctext import letters
 from microkernels.dtypes import bf16, f16, in_c

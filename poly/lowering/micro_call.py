@@ -8,10 +8,10 @@ from math import prod
 
 import islpy as isl
 
-from codegen.instructions import START, Call, Cell, Let, Pointer, Table, Value, Write
-from codegen.integer import Int, Linear, Test, compare, connected
-from codegen.loop_ir import For, If, Node, below
-from codegen.program import Instructions
+from codegen.ir.instructions import START, Call, Cell, Let, Pointer, Table, Value, Write
+from codegen.ir.integer import Int, Linear, Test, compare, connected
+from codegen.ir.loop_ir import For, If, Node, below
+from codegen.ir.program import Instructions
 from microkernels.contract import Access, Side
 from microkernels.ctext import Space, Spaces
 from microkernels.custom_kernel import CustomKernel

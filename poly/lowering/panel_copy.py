@@ -12,11 +12,11 @@ from itertools import starmap
 
 import islpy as isl
 
-from codegen.instructions import Call, Cell, Let, Pointer, Table, Value, Write
-from codegen.integer import Int, Linear, element_count, maximum, product, quotient
-from codegen.loop_ir import For, Node, below
+from codegen.ir.instructions import Call, Cell, Let, Pointer, Table, Value, Write
+from codegen.ir.integer import Int, Linear, element_count, maximum, product, quotient
+from codegen.ir.loop_ir import For, Node, below
+from codegen.ir.program import Instructions, Workspace
 from codegen.names import another, c_name
-from codegen.program import Instructions, Workspace
 from microkernels.contract import Side
 from microkernels.ctext import Elements, pack_suffix
 from microkernels.dtypes import DType

@@ -8,8 +8,8 @@ from functools import reduce
 
 import islpy as isl
 
-from codegen.expr import Index, Load, NodeT, integers, map_operands, walk
-from codegen.integer import Affine, Int, Lookup, lookups, map_lookups
+from codegen.ir.expr import Index, Load, NodeT, integers, map_operands, walk
+from codegen.ir.integer import Affine, Int, Lookup, lookups, map_lookups
 from poly.ir.nest import Nest, Statement
 from poly.ir.sets import function, own_names
 from poly.ir.tree import Node

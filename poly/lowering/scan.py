@@ -9,10 +9,10 @@ from functools import reduce
 
 import islpy as isl
 
-from codegen import loop_ir
-from codegen.isl_ast import LOOP, PACK, loops
-from codegen.loop_ir import LoopMark
-from codegen.ranges import Ranges, simplified
+from codegen.ir import loop_ir
+from codegen.ir.isl_ast import LOOP, PACK, loops
+from codegen.ir.loop_ir import LoopMark
+from codegen.ir.ranges import Ranges, simplified
 from poly.ir.budget import TooCostly, limited, refuse_tangled
 from poly.ir.instances import coordinate, loop_values
 from poly.ir.nest import Nest

@@ -6,9 +6,9 @@ columns k of Y[k, q]                                ->      single results, of w
 
 from __future__ import annotations
 
-from codegen.instructions import Call, Cell, Let, Pointer, Table, Value, Write
-from codegen.integer import Compare, Int, Linear, Test, maximum, minimum, remainder
-from codegen.loop_ir import For, If, Node, below
+from codegen.ir.instructions import Call, Cell, Let, Pointer, Table, Value, Write
+from codegen.ir.integer import Compare, Int, Linear, Test, maximum, minimum, remainder
+from codegen.ir.loop_ir import For, If, Node, below
 from microkernels.ctext import suffix
 from microkernels.isa import ISA
 from microkernels.kernel import OuterProduct

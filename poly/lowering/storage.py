@@ -32,9 +32,9 @@ from math import inf, prod
 
 import islpy as isl
 
-from codegen.expr import Load, map_loads
-from codegen.integer import Affine, Int, Linear, element_count, in_c
-from codegen.program import Buffer, Workspace
+from codegen.ir.expr import Load, map_loads
+from codegen.ir.integer import Affine, Int, Linear, element_count, in_c
+from codegen.ir.program import Buffer, Workspace
 from poly.analysis.dependences import dependences
 from poly.ir.budget import TooCostly, limited
 from poly.ir.instances import loop_values

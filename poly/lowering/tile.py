@@ -9,8 +9,8 @@ from itertools import starmap
 
 import islpy as isl
 
-from codegen.instructions import Factor, Let, Pointer
-from codegen.integer import Int, Linear, Test, compare, connected, maximum, minimum, product
+from codegen.ir.instructions import Factor, Let, Pointer
+from codegen.ir.integer import Int, Linear, Test, compare, connected, maximum, minimum, product
 from microkernels.contract import Side
 from microkernels.dtypes import DType
 from microkernels.kernel import OuterProduct

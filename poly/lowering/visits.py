@@ -16,9 +16,9 @@ from functools import reduce
 
 import islpy as isl
 
-from codegen.integer import Atom, Compare, Int, Op, Select, Test, sides, walk
-from codegen.loop_ir import For, If, Node, Run, inside
-from codegen.loop_ir import walk as every
+from codegen.ir.integer import Atom, Compare, Int, Op, Select, Test, sides, walk
+from codegen.ir.loop_ir import For, If, Node, Run, inside
+from codegen.ir.loop_ir import walk as every
 from poly.ir.sets import number
 
 DIVISIONS = ("floordiv", "/", "%")

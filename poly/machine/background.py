@@ -15,10 +15,10 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 
-from codegen import forks
-from codegen.cache import private_directory
 from codegen.errors import ToolchainError
-from codegen.processes import PYTHON, with_own_path
+from codegen.system import forks
+from codegen.system.cache import private_directory
+from codegen.system.processes import PYTHON, with_own_path
 from microkernels.isa import ISA, find
 from poly.machine.calibration import NEVER, UNKEPT, VARIABLE, kept, measured
 from poly.machine.description import machine

@@ -21,9 +21,9 @@ from itertools import count, takewhile
 from math import log
 from typing import Any
 
-from codegen.cache import cache_dir, get, put
-from codegen.compiler import compiler_name
 from codegen.errors import ToolchainError
+from codegen.system.cache import cache_dir, get, put
+from codegen.toolchain.compiler import compiler_name
 from microkernels.dtypes import DTYPES
 from poly.machine.description import Machine
 from poly.machine.measured import COPIES, Bandwidth, LineCost, Measured, Peak, ThreadStarts, TileCosts, parsed

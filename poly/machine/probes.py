@@ -9,7 +9,7 @@ import functools
 from time import sleep
 from typing import Any
 
-from codegen.build import load
+from codegen.toolchain.build import load
 from microkernels import isa
 from microkernels.dtypes import DType
 

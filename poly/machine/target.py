@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from codegen.arguments import check_threads
+from codegen.calls.arguments import check_threads
 from codegen.errors import ArgumentError
 from microkernels.isa import ISA, parse_target
 from microkernels.opencl_isa import DeviceISA

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from codegen.compiler import Toolchain, toolchain
+from codegen.toolchain.compiler import Toolchain, toolchain
 from microkernels.errors import TargetError, shown
 from microkernels.isa import ISA, parse_target
 from microkernels.plugins import load

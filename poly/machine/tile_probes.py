@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from codegen.build import load
-from codegen.clock import NOW
+from codegen.calls.clock import NOW
+from codegen.toolchain.build import load
 from microkernels.catalogue import pack_source, sums
 from microkernels.ctext import Elements, multiply_adds, specialise, vector_constraint, vector_layer
 from microkernels.dot import DotProduct, dots

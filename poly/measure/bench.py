@@ -17,12 +17,13 @@ from typing import Any
 import cffi
 import numpy as np
 
-from codegen import build
-from codegen.call import c_arguments
-from codegen.clock import CFunction, Timed
-from codegen.guard import declarations
+from codegen.calls.call import c_arguments
+from codegen.calls.clock import CFunction, Timed
+from codegen.calls.guard import declarations
+from codegen.ir.signature import Signature
 from codegen.names import function_name
-from codegen.signature import Signature
+from codegen.system import waiting
+from codegen.toolchain import build
 from poly.measure import process
 from poly.measure.data import Arena, difference, guarded, overrun
 from poly.measure.orders import Check, OrderFailed, Ran, RunFunction, Setup, Time, Trust, result
@@ -191,7 +192,7 @@ def load(path: str, signature: Signature, arena: Arena, threads: int, sizes: dic
     """A library's kernel on these arrays, with its own workspace. Raises OSError if it cannot be loaded."""
     ffi = cffi.FFI()
     ffi.cdef(declarations(signature))
-    library = build.Library(ffi, ffi.dlopen(path), Path(path), "")
+    library = build.Library(ffi, waiting.opened(ffi, Path(path)), Path(path), "")
     given = {size: sizes[size] for size in signature.given}
     arguments = c_arguments(signature, library, list(arena.values.values()), threads, **given)
     return CFunction.of(getattr(library.lib, function_name(signature.name)), arguments, library)

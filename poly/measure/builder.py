@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from codegen.build import build, precompile
 from codegen.errors import ToolchainError
 from codegen.opencl.values_json import to_json
+from codegen.toolchain.build import build, precompile
 from poly.autoschedule.spaces.space import Point, Space
 from poly.compiled import translate, translate_device
 from poly.errors import PolyError

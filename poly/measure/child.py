@@ -9,8 +9,8 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from codegen.forks import fork_lock
-from codegen.processes import PYTHON, with_own_path
+from codegen.system.forks import fork_lock
+from codegen.system.processes import PYTHON, with_own_path
 from poly.measure.orders import Order
 
 GRACE = 5.0

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from codegen.numpy_types import numpy_type
+from codegen.calls.numpy_types import numpy_type
 from poly.machine.description import LINE, PAGE
 from poly.measure.orders import Data
 

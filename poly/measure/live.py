@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 from types import TracebackType
 
-from codegen.cache import DAY, private_directory, unusable
+from codegen.system.cache import DAY, private_directory, unusable
 from poly.autoschedule.spaces.space import Point, Space
 from poly.measure.builder import Builder, Built, DeviceBuilder
 from poly.measure.station import Station

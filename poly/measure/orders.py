@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from codegen.signature import Signature
+from codegen.ir.signature import Signature
 
 Array = np.ndarray[Any, Any]
 

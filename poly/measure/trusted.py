@@ -13,10 +13,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from codegen.build import build
 from codegen.errors import ToolchainError
-from codegen.expr import loads
-from codegen.integer import Affine
+from codegen.ir.expr import loads
+from codegen.ir.integer import Affine
+from codegen.toolchain.build import build
 from microkernels.dtypes import bf16, f64
 from microkernels.isa import ISA
 from poly.analysis.bounds import check
@@ -194,10 +194,12 @@ def recipe(space: Space, seed: int, cold: bool) -> Recipe:
     return Recipe(
         name=nest.name,
         kernel=trusted(nest, machine().isa if on_device else space.isa, known.iterations),
-        data=Data(signature(nest, True), (), seed, known.delicate, frozenset(), index_ranges(nest, {})),
+        data=Data(signature(nest, True).in_parts, (), seed, known.delicate, frozenset(), index_ranges(nest, {})),
         settable=known.settable,
         setup=Setup(
-            data=Data(signature(space.nest, not on_device), space.sizes, seed, known.delicate, frozenset(), looked_up),
+            data=Data(
+                signature(space.nest, not on_device).in_parts, space.sizes, seed, known.delicate, frozenset(), looked_up
+            ),
             cores=Cores(space.threads, ()),
             results="",
             length=known.length,

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, prod
 
-from codegen.expr import Const, Load
-from codegen.integer import Affine
+from codegen.ir.expr import Const, Load
+from codegen.ir.integer import Affine
 from microkernels.dot import DotProduct
 from microkernels.dtypes import DType
 from microkernels.isa import ISA

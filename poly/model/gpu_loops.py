@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, log2, prod
 
-from codegen.expr import Load
-from codegen.integer import straight
+from codegen.ir.expr import Load
+from codegen.ir.integer import straight
 from microkernels.opencl_isa import DeviceISA
 from poly.analysis.roles import ASSUMED
 from poly.ir.instances import iterations

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, prod
 
-from codegen.integer import Int
+from codegen.ir.integer import Int
 from poly.analysis.roles import Axis
 from poly.model import ASSUMED_STRIDE
 from poly.model.parts import Side

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
-from microkernels.dtypes import DType
+from microkernels.dtypes import ComplexType, DType
 from poly.machine import machine
 from poly.model.rates import Rates, nominal
 
@@ -16,6 +16,8 @@ def pricing(dtype: DType) -> Callable[[float, float], float]:
     Operations run at the peak, and the arrays move once, from the nearest level that holds them. The rates are those of
     the instruction set, not measured ones, so that the same einsum is the same nest before and after the calibration.
     """
+
+    part, products = (dtype.part, 4) if isinstance(dtype, ComplexType) else (dtype, 1)
 
     @cache
     def rates() -> tuple[Rates, list[tuple[int, float]]]:
@@ -28,6 +30,6 @@ def pricing(dtype: DType) -> Callable[[float, float], float]:
         own, levels = rates()  # most einsums have one order, and ask no price
         moved = elements * dtype.size
         rate = next((rate for held, rate in levels if moved <= held), own.memory)
-        return 2 * multiply_adds / own.peak(dtype) + moved / rate
+        return 2 * products * multiply_adds / own.peak(part) + moved / rate
 
     return price

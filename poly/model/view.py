@@ -15,8 +15,8 @@ from math import ceil, prod
 
 import islpy as isl
 
-from codegen.expr import Load
-from codegen.integer import Affine, Int, straight
+from codegen.ir.expr import Load
+from codegen.ir.integer import Affine, Int, straight
 from poly.ir.budget import kept
 from poly.ir.coordinates import linear
 from poly.ir.instances import KNOWN

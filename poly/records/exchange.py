@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from codegen.files import write_file
+from codegen.system.files import write_file
 from poly.errors import RecordError
 from poly.records.choice import RecordFilter
 from poly.records.key import MALFORMED

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from codegen.files import TEMPORARY, sync_directory, temporary_name
+from codegen.system.files import TEMPORARY, sync_directory, temporary_name
 from poly.errors import RecordError
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from codegen.cache import digest
-from codegen.compiler import compiler_name
+from codegen.system.cache import digest
+from codegen.toolchain.compiler import compiler_name
 from microkernels.isa import ISA
 from poly.ir.nest import Nest
 from poly.machine import machine

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from codegen.cache import cache_dir
+from codegen.system.cache import cache_dir
 
 
 def records_file() -> Path:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from codegen.ir.program import Threading
 from codegen.package import Header, Routine
-from codegen.program import Threading
 from microkernels.isa import ISA, ISAS, host_machine
 from poly.analysis.bounds import conditions
 from poly.embed.group import Group

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from codegen.program import Threading
+from codegen.ir.program import Threading
 from poly.errors import FileError, PolyError
 from poly.rewriting.check import Checked, checked
 from poly.rewriting.kernels import Kernels, kernels

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from codegen.integer import in_c
+from codegen.ir.integer import in_c
 from codegen.package import Header, Routine
 from codegen.package.header.inside import called, inside_text
 from poly.frontends.c.preprocessed import POLY, compiler_says

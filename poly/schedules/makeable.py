@@ -12,7 +12,7 @@ from itertools import product
 
 import islpy as isl
 
-from codegen.expr import Load, loads
+from codegen.ir.expr import Load, loads
 from microkernels.contract import Side
 from microkernels.kernel import Microkernel, OuterProduct
 from poly.analysis.contraction import formed

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 import islpy as isl
 
-from codegen.expr import Const, Expr, Load, Unary, number
-from codegen.integer import Linear
+from codegen.ir.expr import Const, Expr, Load, Unary, number
+from codegen.ir.integer import Linear
 from microkernels.catalogue import find
 from microkernels.contract import Side
 from microkernels.dot import holds

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from codegen import loop_ir
-from codegen.integer import PYTHON, Linear, replaced
-from codegen.loop_ir import For, LoopMark, Once, Run
+from codegen.ir import loop_ir
+from codegen.ir.integer import PYTHON, Linear, replaced
+from codegen.ir.loop_ir import For, LoopMark, Once, Run
 from codegen.loop_text import INDENT, assignment, flags, loop_lines
 from poly.ir.budget import TooCostly
 from poly.ir.guards import NONE, Conditions, guarded

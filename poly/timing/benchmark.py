@@ -14,7 +14,7 @@ from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from codegen.clock import Timed
+from codegen.calls.clock import Timed
 from poly.display import time_text
 from poly.timing.load import MachineLoad, Watch
 from poly.timing.summary import interval, is_precise, precision, summarize

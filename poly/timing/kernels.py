@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from codegen.compiler import compiler_name
 from codegen.errors import ArgumentError
-from codegen.signature import Signature
+from codegen.ir.signature import Signature
+from codegen.toolchain.compiler import compiler_name
 from microkernels.errors import shown
 from microkernels.opencl_isa import is_gpu
 from poly.analysis.facts import facts
@@ -24,7 +24,7 @@ from poly.timing.yardstick import Yardstick, gpu_yardstick, yardstick
 from poly.version import __version__
 
 if TYPE_CHECKING:
-    from codegen.clock import Timed
+    from codegen.calls.clock import Timed
     from codegen.opencl.devices import Device
     from poly.scheduled import Scheduled
 

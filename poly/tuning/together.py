@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from codegen.compiler import USUAL, chosen
+from codegen.toolchain.compiler import USUAL, chosen
 from poly.errors import SearchError
 from poly.records import Key
 from poly.search.allocation import Allocation, most_gain

@@ -16,7 +16,7 @@ from functools import reduce
 
 import islpy as isl
 
-from codegen.expr import Load, loads
+from codegen.ir.expr import Load, loads
 from poly.errors import ScheduleError
 from poly.ir.fixing import fix_tree
 from poly.ir.nest import Nest, Statement

@@ -21,7 +21,7 @@ from benchmarks.own.nest import own_case
 from benchmarks.own.report import draw
 from benchmarks.remote import Ready, Refusal, _prepare
 from benchmarks.runner import relative_error, tolerance
-from codegen.cache import put
+from codegen.system.cache import put
 from microkernels.isa import PORTABLE
 from poly.errors import PolyError, SpecError
 from poly.machine import calibration, machine

@@ -56,6 +56,12 @@ BODIES = {
         "3:43: `i - 2` is unsigned, and wraps around",
         "Declare its",
     ),
+    "unsigned number": ("x[0] = -1u;", "3:9: `-1u` is unsigned, and wraps around", "Declare"),
+    "unsigned and data": (
+        "int q = x[0]; x[1] = q + 3u;",
+        "3:22: `q + 3u` makes unsigned what may be negative",
+        "Declare all its names",
+    ),
     "unsigned short": ("unsigned short q = 1; x[0] = q;", "3:16: `q` is unsigned, and wraps around", "Declare it"),
     "assembler": (LOOP + '{ x[i] = 0; __asm__ volatile("" : : "r"(x)); }', "3:41: `__asm__()` is called for its", ""),
     "scatter": (LOOP + "x[k[i]] = 0;", "3:29: `x[k[i]]` is written where an array's elements tell", "Loop over the"),
@@ -148,7 +154,14 @@ FILES = {
         "void f(int n, double x[n / 2]) { x[0] = 1; }",
         "<C>:1:24: the extent `n / 2` is no sum of integers, but divides",
     ),
-    "complex": ("void f(double _Complex x[3]) { x[0] = 1; }", "<C>:1:24: `x` has complex numbers, which poly has not"),
+    "complex": (
+        "void f(long double _Complex x[3]) { x[0] = 1; }",
+        "<C>:1:29: `x` has complex numbers of a type that poly",
+    ),
+    "order of complex": (
+        "void f(double _Complex x[3]) { if (x[0] < 1) x[0] = 1; }",
+        "<C>:1:36: `x[0]` is complex, and",
+    ),
     "nothing": ("", "<C> has no function with a body."),
     "several functions": (
         "void f(double x[3]) { x[0] = 1; }\nvoid g(void) {}",

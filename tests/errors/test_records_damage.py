@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from tuning_records import key, record, trial
 
-from codegen.cache import TEMPORARY
+from codegen.system.cache import TEMPORARY
 from poly.errors import RecordError, RecordWarning
 from poly.records import Store
 from poly.records.exchange import export, merge

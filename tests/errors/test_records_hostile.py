@@ -25,7 +25,7 @@ from tuning_fakes import Table, grid_space
 from tuning_records import POINT, key, record, trial
 
 import poly
-from codegen.compiler import find_compiler
+from codegen.toolchain.compiler import find_compiler
 from microkernels.isa import parse_target
 from poly import Kernel
 from poly.errors import PolyError, RecordError, RecordWarning
@@ -197,8 +197,8 @@ def test_not_the_records_fault(store: Store, monkeypatch: pytest.MonkeyPatch) ->
         raise poly.ToolchainError("the disk is full")
 
     with monkeypatch.context() as patched:
-        patched.setattr("codegen.build._run", broken)
-        patched.setattr("codegen.build.get_file", lambda path: None)
+        patched.setattr("codegen.toolchain.build._run", broken)
+        patched.setattr("codegen.toolchain.build.get_file", lambda path: None)
         with pytest.raises(poly.ToolchainError, match="the disk is full"):
             compiled()
     assert len(store.records()) == 1

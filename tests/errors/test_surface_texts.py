@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import poly
-from codegen.compiler import find_compiler
+from codegen.toolchain.compiler import find_compiler
 from poly import f32
 from poly.frontends.python import parse_text
 from poly.frontends.source import Source

@@ -11,6 +11,7 @@ from pathlib import Path
 from random import Random
 
 import poly
+from fuzz import c_sources
 from fuzz import data as values
 from fuzz.data import Data
 from fuzz.interpreter import Rejected
@@ -23,7 +24,7 @@ from poly.autoschedule.derive import derive
 from poly.machine.target import parse
 from poly.schedules.schedule import Schedule
 
-SHARES = {"c": 0.9, "public": 0.02, "header": 0.04, "opencl": 0.04}
+SHARES = {"c": 0.86, "public": 0.02, "header": 0.04, "opencl": 0.04, "source": 0.04}
 """The relative frequencies of the routes, if all are wanted."""
 SCHEDULES = {"c": 20, "public": 3, "header": 4, "opencl": 3}
 """The number of schedules in a case of each route."""
@@ -57,6 +58,12 @@ def run_case(seed: int, number: int, routes: tuple[str, ...], folder: Path, anno
     report = Report()
     rng = Random(f"poly {seed}/{number}")
     route = rng.choices(routes, [SHARES[r] for r in routes])[0]
+    if route == "source":
+        with report.timed("route source"):
+            found = c_sources.case(rng, rng.choice(targets()), folder)
+        report.counts["refused nests" if isinstance(found, Refused) else route] += 1
+        report.failures += [found] if isinstance(found, Failure) else []
+        return report
     with report.timed("drawing"):
         drawn = draw_program(rng)
     base, data = _base(drawn.program, drawn.settings, route, rng, report)

@@ -26,6 +26,8 @@ from fuzz.syntax import (
     Test,
 )
 
+KINDS = ("f32", "f64", "i32", "i64", "i16", "i8", "u8", "f16"), (45, 40, 6, 4, 2, 3, 2, 1)
+"""Types with their weights."""
 SIZES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13)
 WIDE = (12, 13, 15, 16, 17, 24, 31, 32, 33, 48, 63, 64, 65, 97, 127, 129, 131)
 
@@ -41,7 +43,7 @@ def contraction(rng: Random) -> Drawn:
             loops.append(loop)
     sizes = {loop: names.size() if rng.random() < 0.9 else None for loop in loops}
     fixed = {loop: rng.choice((1, 2, 3, 4, 5)) for loop in loops}
-    dtype = rng.choices(("f32", "f64", "i32", "i64", "i8", "f16"), (45, 40, 6, 5, 4, 1))[0]
+    dtype = rng.choices(*KINDS)[0]
     left, right, output = names.array(), names.array(), names.array()
     product, target = _product(rng, loops, left, right, output)
     form = rng.choices(("+=", "-=", "x=x+", "alpha", "beta"), (12, 2, 2, 2, 1))[0]

@@ -11,12 +11,15 @@ from typing import Any
 import numpy as np
 
 from fuzz.interpreter import EPSILON, Outcome, interpret
-from fuzz.syntax import Program
+from fuzz.syntax import If, Program, tested, walk
 
-NUMPY = {"f16": np.float16, "f32": np.float32, "f64": np.float64, "i8": np.int8, "i32": np.int32, "i64": np.int64}
+NUMPY = {
+    "f16": np.float16, "f32": np.float32, "f64": np.float64,
+    "u8": np.uint8, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
+}  # fmt: skip
 GUARD = 256
 """Bytes around each array; all bits set are NaN in floats."""
-POISON = {"i8": 0x5A, "i32": 0x5A5A5A5A, "i64": 0x5A5A5A5A5A5A5A5A}
+POISON = {"u8": 0x5A, "i8": 0x5A, "i16": 0x5A5A, "i32": 0x5A5A5A5A, "i64": 0x5A5A5A5A5A5A5A5A}
 ROUNDING = 2.0
 """The multiple of its bound by which a value may be off."""
 
@@ -43,6 +46,8 @@ def draw(program: Program, sizes: Mapping[str, int], kind: str, seed: int) -> di
     for arg in program.args:
         shape = tuple(extent.value(sizes) for extent in arg.shape or ())
         values[arg.name] = _drawn(random, shape, arg.dtype, kind)
+        if arg.below:
+            values[arg.name] = np.asarray(random.integers(0, arg.below, shape), NUMPY[arg.dtype])
         if arg.shape is None:
             values[arg.name] = values[arg.name][()]
     return values
@@ -56,19 +61,21 @@ def _drawn(random: np.random.Generator, shape: tuple[int, ...], dtype: str, kind
     if kind == "wide":
         ends = np.iinfo(NUMPY[dtype])
         return np.asarray(random.integers(ends.min, ends.max, shape, NUMPY[dtype], endpoint=True))
-    return np.asarray(random.integers(-3, 4, shape), NUMPY[dtype])
+    return np.asarray(random.integers(-3, 4, shape)).astype(NUMPY[dtype])
 
 
 def poisoned(program: Program, sizes: Mapping[str, int], values: Mapping[str, Any], most: int = 4000) -> Data:
     """The same values where the nest reads them first, and poison elsewhere.
 
-    An einsum of three operands runs in steps, which also read what no term needs if a summed axis is empty.
+    An einsum of several operands runs in steps, which also read what no term needs if a summed axis is empty. What is
+    looked up below a condition on data is checked where the condition is false, too.
     """
     outcome = interpret(program, values, sizes, most)
     made = dict(values)
-    in_steps = program.einsum.count(",") > 1
+    in_steps = "," in program.einsum
+    whole = any(isinstance(s, If) and [*tested(s.test)] for s, _ in walk(program.body))
     for arg in program.args[-1:] if in_steps else program.args:
-        if arg.shape is not None:
+        if arg.shape is not None and not (arg.below and whole):
             poison = math.nan if arg.dtype in EPSILON else POISON[arg.dtype]
             made[arg.name] = np.where(outcome.needed[arg.name], values[arg.name], NUMPY[arg.dtype](poison))
     return Data(dict(sizes), made, outcome)

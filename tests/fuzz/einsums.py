@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from fuzz.contractions import sizes_of
+from fuzz.contractions import KINDS, sizes_of
 from fuzz.nests import Drawn
 from fuzz.syntax import Arg, Assign, Binary, Expr, For, Lin, Number, Program, Read, Stmt
 
@@ -18,7 +18,7 @@ def einsum(rng: Random) -> Drawn:
     used = [letter for letter in letters if any(letter in operand for operand in operands)]
     free = [letter for letter in used if sum(letter in operand for operand in operands) == 1]
     output = "".join(_some(rng, rng.choice((used, free)), 0.8)) if used else ""
-    dtype = rng.choices(("f32", "f64", "i32", "i64", "i8", "f16"), (45, 40, 6, 5, 4, 1))[0]
+    dtype = rng.choices(*KINDS)[0]
     program = program_of(",".join(operands) + "->" + output, dtype, rng.random() > 0.1)
     settings = [sizes_of(rng, list(program.sizes)) for _ in range(rng.choice((1, 2, 2)))]
     return Drawn(program, tuple(settings))

@@ -6,7 +6,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from random import Random
 
-from fuzz.syntax import Arg, Assign, For, If, Lin, Local, Name, Program, Read, Stmt, Values, map_reads, reads, walk
+from fuzz.syntax import (
+    Arg,
+    Assign,
+    For,
+    If,
+    Lin,
+    Local,
+    Looked,
+    Name,
+    Program,
+    Read,
+    Stmt,
+    Values,
+    map_reads,
+    map_tested,
+    reads,
+    tested,
+    walk,
+)
 
 Span = tuple[Lin, Lin]
 """The least and the greatest value in terms of sizes; an overestimate if loops are empty or depend on others."""
@@ -39,6 +57,8 @@ def _accesses(statement: Stmt) -> list[Read]:
     match statement:
         case Assign(target, _, value):
             return [target, *reads(value)]
+        case If(test):
+            return [read for value in tested(test) for read in reads(value)]
         case Local(value=value, fill=fill):
             return [*reads(value), *reads(fill)]
     return []
@@ -66,7 +86,9 @@ def loop_spans(around: tuple[For, ...]) -> dict[str, Span]:
     return ranges
 
 
-def span(index: Lin, ranges: Mapping[str, Span]) -> Span:
+def span(index: Lin | Looked, ranges: Mapping[str, Span]) -> Span:
+    if isinstance(index, Looked):
+        return index.plus, index.plus + (index.below - 1)
     low = index.substitute({n: ranges[n][index.factor(n) < 0] for n, _ in index.terms if n in ranges})
     high = index.substitute({n: ranges[n][index.factor(n) > 0] for n, _ in index.terms if n in ranges})
     return low, high
@@ -110,7 +132,10 @@ def _moved(body: tuple[Stmt, ...], fits: Mapping[str, Fit], free: set[str]) -> t
         if read.scalar or read.array not in fits:
             return read
         starts = fits[read.array].starts
-        return replace(read, indices=tuple(i - s for i, s in zip(read.indices, starts, strict=True)))
+        return replace(read, indices=tuple(within(i) - s for i, s in zip(read.indices, starts, strict=True)))
+
+    def within(index: Lin | Looked) -> Lin | Looked:
+        return replace(index, index=index.index - fits[index.array].starts[0]) if isinstance(index, Looked) else index
 
     moved: list[Stmt] = []
     for statement in body:
@@ -118,7 +143,8 @@ def _moved(body: tuple[Stmt, ...], fits: Mapping[str, Fit], free: set[str]) -> t
             case For(body=inner):
                 moved.append(replace(statement, body=_moved(inner, fits, free)))
             case If(test, inner, orelse):
-                moved.append(If(test, _moved(inner, fits, free), _moved(orelse, fits, free)))
+                changed = map_tested(test, lambda value: map_reads(value, move))
+                moved.append(If(changed, _moved(inner, fits, free), _moved(orelse, fits, free)))
             case Assign(target, op, value):
                 moved.append(Assign(move(target), op, map_reads(value, move)))
             case Local(shape=None, value=value):
@@ -149,7 +175,7 @@ def named_values(program: Program) -> set[str]:
     """The sizes and constants that occur in a bound, index, shape or value."""
     found: set[str] = set()
 
-    def lin(*expressions: Lin) -> None:
+    def lin(*expressions: Lin | Looked) -> None:
         for expression in expressions:
             found.update(n for n, _ in expression.terms)
 
@@ -181,6 +207,8 @@ def named_values(program: Program) -> set[str]:
                 lin(*lower, *upper)
             case If(test=condition):
                 test(condition)
+                for compared in tested(condition):
+                    value(compared)
             case Assign(target, _, expr):
                 value(target)
                 value(expr)

@@ -21,20 +21,27 @@ from fuzz.syntax import (
     Assign,
     Binary,
     Call,
+    Cast,
+    Condition,
+    DataTest,
     Expr,
     For,
     If,
+    Joined,
     Local,
+    Looked,
     Name,
     Negative,
+    Not,
     Number,
     Program,
     Read,
     Stmt,
+    Test,
     reads,
 )
 
-INTEGERS = {"i8": 8, "i32": 32, "i64": 64}
+INTEGERS = {"u8": 8, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
 EPSILON = {"f16": 2.0**-10, "f32": 2.0**-23, "f64": 2.0**-52}
 SMALLEST = {"f16": 1e-4, "f32": 1e-37, "f64": 1e-300}
 LARGEST = {"f16": 6e4, "f32": 1e37, "f64": 1e300}
@@ -146,8 +153,13 @@ def rounded(value: float, bound: float, dtype: str, roundings: float = 1.0, orde
 
 
 def wrap(value: int, dtype: str) -> int:
-    half = 1 << INTEGERS[dtype] - 1
-    return (value + half) % (2 * half) - half
+    low, whole = least(dtype), 1 << INTEGERS[dtype]
+    return (value - low) % whole + low
+
+
+def least(dtype: str) -> int:
+    """The least value of a type of integers."""
+    return 0 if dtype[0] == "u" else -(1 << INTEGERS[dtype] - 1)
 
 
 def interpret(program: Program, data: Mapping[str, Any], sizes: Mapping[str, int], most: int = 4000) -> Outcome:
@@ -177,12 +189,30 @@ def _count(body: tuple[Stmt, ...], names: dict[str, Any], left: int) -> int:
                         names[statement.index] = value
                         left = _count(statement.body, names, left - 1)
             case If(test, then, orelse):
-                left = _count(then if test.holds(names) else orelse, names, left)
+                holds = outcome(test, names)
+                if holds is not False:
+                    left = _count(then, names, left)
+                if holds is not True:
+                    left = _count(orelse, names, left)
             case _:
                 left -= 1
         if left < 0:
             raise Rejected("too many instances")
     return left
+
+
+def outcome(test: Condition, names: Mapping[str, Any]) -> bool | None:
+    """Whether a condition holds; None if data decide."""
+    match test:
+        case Test():
+            return test.holds(names)
+        case Not(inner):
+            holds = outcome(inner, names)
+            return None if holds is None else not holds
+        case Joined(word, left, right):
+            sides, decides = (outcome(left, names), outcome(right, names)), word == "or"
+            return decides if decides in sides else None if None in sides else not decides
+    return None
 
 
 class Run:
@@ -226,8 +256,10 @@ class Run:
             case If(test, body, orelse):
                 then, other = [self.statement(s) for s in body], [self.statement(s) for s in orelse]
 
+                holds = self.condition(test)
+
                 def choose(names: dict[str, Any]) -> None:
-                    for step in then if test.holds(names) else other:
+                    for step in then if holds(names) else other:
                         step(names)
 
                 return choose
@@ -293,8 +325,13 @@ class Run:
         return run
 
     def _place(self, read: Read) -> Callable[[dict[str, Any]], int]:
-        indices, memory, name = read.indices, self.memory, read.array
-        return lambda names: memory[name].place([index.value(names) for index in indices])
+        memory, name = self.memory, read.array
+        indices = [self._looked(index) if isinstance(index, Looked) else index.value for index in read.indices]
+        return lambda names: memory[name].place([index(names) for index in indices])
+
+    def _looked(self, looked: Looked) -> Callable[[dict[str, Any]], int]:
+        find, memory = self._place(Read(looked.array, (looked.index,))), self.memory
+        return lambda names: memory[looked.array].read(find(names)) + looked.plus.value(names)
 
     # --- expressions ---
 
@@ -320,6 +357,9 @@ class Run:
             case Negative(value):
                 kind, inner = self.expression(value)
                 return kind, unary(kind, "-", inner)
+            case Cast(dtype, value):
+                kind, inner = self._strong(value, dtype)
+                return dtype, lift(kind, dtype, inner, self.ordered)
             case Binary(op, left, right):
                 return self._binary(op, self.expression(left), self.expression(right))
             case Call(function, (value,)):
@@ -336,14 +376,31 @@ class Run:
         apply = arithmetic(op, kind, self.ordered)
         return kind, lambda names: apply(first(names), second(names))
 
+    def condition(self, test: Condition) -> Callable[[dict[str, Any]], bool]:
+        match test:
+            case DataTest(left, op, right):
+                return self._compared(op, self.expression(left), self.expression(right))
+            case Not(inner):
+                negated = self.condition(inner)
+                return lambda names: not negated(names)
+            case Joined(word, left, right):
+                first, second = self.condition(left), self.condition(right)
+                if word == "and":
+                    return lambda names: first(names) and second(names)
+                return lambda names: first(names) or second(names)
+        return test.holds
+
+    def _compared(self, op: str, one: tuple[str, Closure], two: tuple[str, Closure]) -> Callable[[Any], bool]:
+        kind, (left, right) = self._alike(one, two)
+        compare = decided if kind in EPSILON else lambda op, first, second: COMPARISONS[op](first, second)
+        return lambda names: compare(op, left(names), right(names))
+
     def _choice(self, op: str, *sides: tuple[str, Closure]) -> tuple[str, Closure]:
-        (compared, (left, right)), (kind, (then, other)) = (self._alike(*sides[:2]), self._alike(*sides[2:]))
-        is_float = compared in EPSILON
+        holds, (kind, (then, other)) = self._compared(op, *sides[:2]), self._alike(*sides[2:])
 
         def choose(names: dict[str, Any]) -> Any:
-            first, second, values = left(names), right(names), (then(names), other(names))
-            holds = decided(op, first, second) if is_float else COMPARISONS[op](first, second)
-            return values[0] if holds else values[1]
+            first, values = holds(names), (then(names), other(names))
+            return values[0] if first else values[1]
 
         return kind, choose
 
@@ -419,9 +476,11 @@ def weak(kind: str, wanted: str, closure: Closure) -> Closure:
 
 
 def converter(kind: str, wanted: str, ordered: bool) -> Callable[[Any], Any]:
-    """Convert from a strong type to another: integers become floats, floats are truncated."""
+    """Convert from a strong type to another: integers wrap around or become floats, floats are truncated."""
     if kind == wanted:
         return lambda value: value
+    if kind in INTEGERS and wanted in INTEGERS:
+        return lambda value: wrap(value, wanted)
     if wanted in EPSILON:
         if kind in INTEGERS:
             return lambda value: rounded(float(value), 0.0, wanted, ordered=ordered)
@@ -431,8 +490,7 @@ def converter(kind: str, wanted: str, ordered: bool) -> Callable[[Any], Any]:
         value, bound = pair
         if not bound < math.inf or math.trunc(value - bound) != math.trunc(value + bound):
             raise Rejected("rounding decides an integer")
-        least = -(1 << INTEGERS[wanted] - 1)
-        return math.trunc(value) if wrap(math.trunc(value), wanted) == math.trunc(value) else least
+        return math.trunc(value) if wrap(math.trunc(value), wanted) == math.trunc(value) else least(wanted)
 
     return cut
 

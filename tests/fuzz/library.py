@@ -12,10 +12,10 @@ from pathlib import Path
 
 import cffi
 
-from codegen import precompiled
-from codegen.build import Library, every_flag
-from codegen.compiler import find_compiler, identity
-from codegen.guard import declarations
+from codegen.calls.guard import declarations
+from codegen.toolchain import precompiled
+from codegen.toolchain.build import Library, every_flag
+from codegen.toolchain.compiler import find_compiler, identity
 from poly.kernel import Kernel
 
 LEVELS = {"-Og": 0.7, "-O3": 0.3}

@@ -15,13 +15,16 @@ from fuzz.syntax import (
     Assign,
     Binary,
     Call,
+    Cast,
     Condition,
+    DataTest,
     Expr,
     For,
     If,
     Joined,
     Lin,
     Local,
+    Looked,
     Name,
     Negative,
     Not,
@@ -33,7 +36,15 @@ from fuzz.syntax import (
     Test,
 )
 
-DTYPES = (*("f64", "f32") * 12, *("i64", "i32", "i8") * 4, "f16")
+DTYPES = (*("f64", "f32") * 12, *("i64", "i32", "i16", "i8", "u8") * 3, "f16")
+WIDER = {
+    "u8": ("i16", "i32"),
+    "i8": ("i16", "i32"),
+    "i16": ("i32", "i64"),
+    "i32": ("i64", "f64", "u8"),
+    "f32": ("f64",),
+}
+"""Types in which values of a type are computed at times."""
 SMALL = (0, 1, 2, 3, 3, 4, 5, 5, 6, 7, 8, 9)
 LARGE = (12, 13, 15, 16, 17, 19, 24, 31, 33)
 
@@ -68,6 +79,16 @@ class Family:
     arrays: list[tuple[str, int]]
     scalars: list[str]
     locals: list[tuple[str, int]] = field(default_factory=list)
+    seen: Family | None = None
+    """The family whose values are converted to this one's type."""
+
+    @property
+    def is_float(self) -> bool:
+        return self.dtype[0] == "f"
+
+    def number(self, *wanted: int) -> tuple[int, ...]:
+        """Those of some numbers that the type has."""
+        return tuple(n for n in wanted if n >= 0 or self.dtype[0] != "u")
 
 
 def draw_program(rng: Random) -> Drawn:
@@ -105,6 +126,8 @@ class Generator:
         self.names = Names(rng, rng.random() < 0.3)
         self.sizes = [self.names.size() for _ in range(rng.choice((1, 2, 2, 3)))]
         self.families = [self._family() for _ in range(rng.choice((1, 1, 1, 2)))]
+        self.looked = [(self.names.array(), rng.choice(("u8", "i16", "i32", "i64")), rng.choice((1, 3, 8, 20)))]
+        """Arrays of indices with their types and the limits of their elements."""
         self.constants: dict[str, float] = {}
         if rng.random() < 0.2:
             value = rng.choice((2, 3, -1, 0.5, 0.25, 60 * 60 * 24 * 365 * 100, 2**40 + 1, 1.5))
@@ -123,6 +146,7 @@ class Generator:
         body = self._stencil() if self.kind == "stencil" else self._body(Place())
         args = [Arg(n, f.dtype, (Lin(),) * rank) for f in self.families for n, rank in f.arrays]
         args += [Arg(n, f.dtype, None) for f in self.families for n in f.scalars]
+        args += [Arg(n, dtype, (Lin(),), below) for n, dtype, below in self.looked]
         self.rng.shuffle(args)
         reassociate = self.rng.random() > 0.1
         program = Program(
@@ -193,6 +217,11 @@ class Generator:
     def _condition(self, place: Place) -> Condition:
         rng = self.rng
         draw = rng.random()
+        if place.loops and rng.random() < 0.3:
+            family = rng.choice(self.families)
+            sides = (self._value(place, family, 1), self._value(place, family, rng.choice((0, 1))))
+            test = DataTest(sides[0], rng.choice(("<", "<=", ">", ">=", "==", "!=")), sides[1])
+            return Joined(rng.choice(("and", "or")), test, self._test(place)) if draw < 0.2 else test
         if draw < 0.15:
             return Joined(rng.choice(("and", "or")), self._test(place), self._test(place))
         if draw < 0.22:
@@ -263,7 +292,7 @@ class Generator:
             sides = (target, value) if rng.random() < 0.5 else (value, target)
             return Assign(target, "=", Binary("+", *sides))
         if op in ("/=", "*="):
-            value = Number(rng.choice((2, 3, -1) if family.dtype[0] == "i" else (0.5, 2.0, -1.0)))
+            value = Number(rng.choice((0.5, 2.0, -1.0) if family.is_float else family.number(2, 3, -1)))
         return Assign(target, op, value)
 
     def _target(self, place: Place, family: Family) -> Read:
@@ -302,9 +331,13 @@ class Generator:
     def _value(self, place: Place, family: Family, depth: int) -> Expr:
         rng = self.rng
         draw = rng.random()
-        is_float = family.dtype[0] == "f"
+        is_float = family.is_float
+        if family.seen and rng.random() < 0.5:
+            return Cast(family.dtype, self._value(place, family.seen, depth - 1))
         if depth <= 0 or draw < 0.25:
             return self._leaf(place, family)
+        if not family.seen and rng.random() < 0.12:
+            return Cast(family.dtype, self._value(place, self._other(family), depth))
         if draw < 0.8:
             op = rng.choices("+-*/", (5, 3, 4, 0.5 if is_float else 0.1))[0]
             if op == "/":
@@ -331,11 +364,13 @@ class Generator:
     def _leaf(self, place: Place, family: Family) -> Expr:
         rng = self.rng
         draw = rng.random()
-        is_float = family.dtype[0] == "f"
+        is_float = family.is_float
+        if family.seen:
+            return self._number(family) if draw < 0.15 else Cast(family.dtype, self._leaf(place, family.seen))
         own = [a for a in place.arrays if a in family.locals]
         if draw < 0.15:
             return self._number(family)
-        if draw < 0.22 and place.loops and (is_float or family.dtype != "i8"):
+        if draw < 0.22 and place.loops:
             return Name(rng.choice([*place.loops, *place.loops, *self.sizes]))
         if draw < 0.25 and self.constants and is_float:
             return Name(rng.choice(list(self.constants)))
@@ -345,14 +380,30 @@ class Generator:
             return Read(rng.choice(family.scalars), (), True)
         if own and draw < 0.6:
             return self._element(place, rng.choice(own))
-        return self._element(place, rng.choice(family.arrays))
+        array, rank = rng.choice(family.arrays)
+        read = self._element(place, (array, rank))
+        if rank and place.loops and rng.random() < 0.06:
+            name, _, below = rng.choice(self.looked)
+            at = rng.randrange(rank)
+            index = Looked(name, self._index(place), below)
+            return replace(read, indices=(*read.indices[:at], index, *read.indices[at + 1 :]))
+        return read
+
+    def _other(self, family: Family) -> Family:
+        """Values of another family, or of the same one in a wider type, as a family of values."""
+        rng = self.rng
+        others = [f for f in self.families if f.dtype != family.dtype]
+        if others and rng.random() < 0.5:
+            return rng.choice(others)
+        wide = rng.choice(WIDER.get(family.dtype, ("f64",)))
+        return Family(wide, [], [], seen=family) if wide != family.dtype else family
 
     def _number(self, family: Family) -> Expr:
         rng = self.rng
-        if family.dtype[0] == "i":
+        if not family.is_float:
             if family.dtype == "i64" and rng.random() < 0.2:
                 return rng.choice((Number(2**40 + 3), Binary("*", Number(100000), Number(100000))))
-            return Number(rng.choice((0, 1, 2, 3, -1, 5, 100)))
+            return Number(rng.choice(family.number(0, 1, 2, 3, -1, 5, 100)))
         if rng.random() < 0.12:
             big = Binary("*", Binary("*", Number(60 * 60), Number(24 * 365)), Number(100))
             return rng.choice(
@@ -401,7 +452,7 @@ class Generator:
         value: Expr = at(source, before, moves[0])
         for move in moves[1:]:
             value = Binary(rng.choice("++-"), value, at(source, before, move))
-        if family.dtype[0] == "f":
+        if family.is_float:
             value = Binary("*", Number(rng.choice((0.25, 0.5, 0.125))), value)
         body: Stmt = Assign(Read(name, (*moment, *centre)), rng.choice(("=", "=", "=", "+=")), value)
         ends = [Lin.name(rng.choice(self.sizes)) for _ in loops]

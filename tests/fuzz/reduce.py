@@ -15,12 +15,15 @@ from fuzz.syntax import (
     Assign,
     Binary,
     Call,
+    Cast,
+    DataTest,
     Expr,
     For,
     If,
     Joined,
     Lin,
     Local,
+    Looked,
     Name,
     Negative,
     Not,
@@ -57,7 +60,7 @@ def group(failure: Failure) -> str:
     pair = failure.pair
     if pair is None or key(failure) != failure.kind:
         return key(failure)
-    kinds = "integers" if all(arg.dtype[0] == "i" for arg in pair.program.args) else "floats"
+    kinds = "integers" if all(arg.dtype[0] != "f" for arg in pair.program.args) else "floats"
     steps = "default" if pair.steps is None else " ".join(sorted({step.method for step in pair.steps}))
     return f"{key(failure)} {pair.route} {kinds} {steps}"
 
@@ -214,7 +217,12 @@ def _bounds(bounds: tuple[Lin, ...]) -> Iterator[tuple[Lin, ...]]:
         yield from ((*bounds[:at], simpler, *bounds[at + 1 :]) for simpler in _lins(bound))
 
 
-def _lins(lin: Lin) -> Iterator[Lin]:
+def _lins(lin: Lin | Looked) -> Iterator[Lin | Looked]:
+    if isinstance(lin, Looked):
+        yield lin.plus
+        yield from (replace(lin, index=simpler) for simpler in _lins(lin.index))
+        yield from (replace(lin, plus=simpler) for simpler in _lins(lin.plus))
+        return
     if lin.constant:
         yield replace(lin, constant=0)
     for at, (name, factor) in enumerate(lin.terms):
@@ -239,6 +247,9 @@ def _tests(test) -> Iterator:
         case Test(Lin() as left, _, right):
             yield from (replace(test, left=simpler) for simpler in _lins(left))
             yield from (replace(test, right=simpler) for simpler in _lins(right))
+        case DataTest(left, op, right):
+            yield from (DataTest(simpler, op, right) for simpler in _values(left))
+            yield from (DataTest(left, op, simpler) for simpler in _values(right))
 
 
 def _values(expr: Expr) -> Iterator[Expr]:
@@ -260,6 +271,9 @@ def _values(expr: Expr) -> Iterator[Expr]:
             yield from _reads(expr)
         case Name():
             yield Number(1)
+        case Cast(dtype, value):
+            yield value
+            yield from (Cast(dtype, simpler) for simpler in _values(value))
 
 
 def _reads(read: Read) -> Iterator[Read]:
@@ -287,6 +301,8 @@ def _at(statement: Stmt, index: str, value: Lin) -> Stmt:
                 return Not(test(inner))
             case Test(Quotient(inner, by, rest), op, right):
                 return Test(Quotient(lin(inner), by, rest), op, lin(right))
+            case DataTest(left, op, right):
+                return DataTest(expr(left), op, expr(right))
         return Test(lin(node.left), node.op, lin(node.right))
 
     match statement:
@@ -318,6 +334,8 @@ def _named(expr: Expr, values: dict[str, Expr]) -> Expr:
             return values.get(name, expr)
         case Negative(value):
             return Negative(_named(value, values))
+        case Cast(dtype, value):
+            return Cast(dtype, _named(value, values))
         case Binary(op, left, right):
             return Binary(op, _named(left, values), _named(right, values))
         case Call(function, args):
@@ -337,7 +355,7 @@ def _programs(program: Program) -> Iterator[Program]:
                 shape = (*(arg.shape or ())[:axis], simpler, *(arg.shape or ())[axis + 1 :])
                 yield replace(program, args=(*program.args[:at], replace(arg, shape=shape), *program.args[at + 1 :]))
     kinds = {arg.dtype for arg in program.args}
-    if kinds & {"f32", "i8", "i64", "i32"}:
+    if kinds & {"f32", "u8", "i8", "i16", "i64", "i32"} and not any(arg.below for arg in program.args):
         yield _in_type(program, "f64")
 
 

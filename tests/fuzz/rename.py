@@ -9,7 +9,7 @@ from typing import Any
 
 from fuzz.pairs import Pair
 from fuzz.schedules import Step
-from fuzz.syntax import Binary, Call, Joined, Number, Program, Test
+from fuzz.syntax import Binary, Call, DataTest, Joined, Number, Program, Test
 
 LOOP = re.compile(r"^(.*?)((?:_tile\d*|_\d+)*)$")
 """A loop's name, and what steps append to it."""
@@ -31,7 +31,7 @@ def _value(value: Any, names: Mapping[str, str]) -> Any:
         return tuple(_value(item, names) for item in value)
     if isinstance(value, Program):
         kept = ("functions", "reassociate")
-    elif isinstance(value, Binary | Test):
+    elif isinstance(value, Binary | Test | DataTest):
         kept = ("op",)
     elif isinstance(value, Joined):
         kept = ("word",)
@@ -40,7 +40,7 @@ def _value(value: Any, names: Mapping[str, str]) -> Any:
     elif isinstance(value, Number) or not is_dataclass(value):
         return value
     else:
-        kept = ("dtype", "op", "by", "rest", "scalar", "step")
+        kept = ("dtype", "op", "by", "rest", "scalar", "step", "below")
     changed = {f.name: _value(getattr(value, f.name), names) for f in fields(value) if f.name not in kept}
     return replace(value, **changed)
 

@@ -9,6 +9,7 @@ from itertools import count
 from typing import Any
 
 import poly
+from fuzz.data import NUMPY
 from fuzz.syntax import Program
 
 FILES = count()
@@ -27,7 +28,7 @@ def nest_of(program: Program) -> Any:
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     linecache.cache.pop(f"<fuzz {number - KEPT}>", None)
     names: dict[str, Any] = {"__name__": "fuzzed", "poly": poly}
-    names |= {dtype: getattr(poly, dtype) for dtype in ("f16", "f32", "f64", "i8", "i32", "i64")}
+    names |= {dtype: getattr(poly, dtype) for dtype in NUMPY}
     names |= {function: getattr(math, function) for function in program.functions}
     names |= {size: poly.sizes(size) for size in program.sizes}
     names |= dict(program.constants)

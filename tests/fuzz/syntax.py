@@ -62,6 +62,31 @@ class Lin:
         return text[2:] if text.startswith("+") else f"-{text[2:]}"
 
 
+@dataclass(frozen=True)
+class Looked:
+    """The index `array[index] + plus`: an element of an array of integers from 0 to `below`, exclusively."""
+
+    array: str
+    index: Lin
+    below: int
+    plus: Lin = Lin()
+
+    @property
+    def terms(self) -> tuple[tuple[str, int], ...]:
+        """The names in it."""
+        return self.index.terms + self.plus.terms
+
+    def __sub__(self, other: Lin) -> Looked:
+        return replace(self, plus=self.plus - other)
+
+    def substitute(self, values: Mapping[str, Lin]) -> Looked:
+        return replace(self, index=self.index.substitute(values), plus=self.plus.substitute(values))
+
+    def __str__(self) -> str:
+        text = f"{self.array}[{self.index}]"
+        return text if self.plus == Lin() else f"{text} + {self.plus}"
+
+
 # --- expressions ----------------------------------------------------------------------------------------------------
 
 
@@ -90,7 +115,7 @@ class Read:
     """An element of an array or local; a `scalar` (argument by value, or local) has no index."""
 
     array: str
-    indices: tuple[Lin, ...] = ()
+    indices: tuple[Lin | Looked, ...] = ()
     scalar: bool = False
 
     def __str__(self) -> str:
@@ -136,7 +161,18 @@ class Call:
         return f"{self.function}({', '.join(map(str, self.args))})"
 
 
-Expr: TypeAlias = Number | Name | Read | Negative | Binary | Call
+@dataclass(frozen=True)
+class Cast:
+    """A value in another type, `i32(value)`."""
+
+    dtype: str
+    value: Expr
+
+    def __str__(self) -> str:
+        return f"{self.dtype}({self.value})"
+
+
+Expr: TypeAlias = Number | Name | Read | Negative | Binary | Call | Cast
 
 
 # --- conditions -----------------------------------------------------------------------------------------------------
@@ -187,16 +223,24 @@ class Test:
 
 
 @dataclass(frozen=True)
+class DataTest:
+    """`left op right` of elements."""
+
+    left: Expr
+    op: str
+    right: Expr
+
+    def __str__(self) -> str:
+        return f"{self.left} {self.op} {self.right}"
+
+
+@dataclass(frozen=True)
 class Joined:
     """Two conditions, joined by `and` or `or`."""
 
     word: Literal["and", "or"]
     left: Condition
     right: Condition
-
-    def holds(self, values: Values) -> bool:
-        first = self.left.holds(values)
-        return first and self.right.holds(values) if self.word == "and" else first or self.right.holds(values)
 
     def __str__(self) -> str:
         return f"({self.left} {self.word} {self.right})"
@@ -208,14 +252,11 @@ class Not:
 
     inner: Condition
 
-    def holds(self, values: Values) -> bool:
-        return not self.inner.holds(values)
-
     def __str__(self) -> str:
         return f"not ({self.inner})"
 
 
-Condition: TypeAlias = Test | Joined | Not
+Condition: TypeAlias = Test | DataTest | Joined | Not
 
 
 # --- statements -----------------------------------------------------------------------------------------------------
@@ -305,6 +346,8 @@ class Arg:
     name: str
     dtype: str
     shape: tuple[Lin, ...] | None
+    below: int = 0
+    """Of an array that is looked up: its elements are less than this."""
 
     def __str__(self) -> str:
         shape = "" if self.shape is None else f"[{', '.join(map(str, self.shape)) or '()'}]"
@@ -374,9 +417,10 @@ def walk(body: Iterable[Stmt], around: tuple[For, ...] = ()) -> Iterator[tuple[S
 def reads(expr: Expr | None) -> Iterator[Read]:
     """All elements that an expression reads."""
     match expr:
-        case Read():
+        case Read(indices=indices):
             yield expr
-        case Negative(value):
+            yield from (Read(index.array, (index.index,)) for index in indices if isinstance(index, Looked))
+        case Negative(value) | Cast(_, value):
             yield from reads(value)
         case Binary(_, left, right):
             yield from reads(left)
@@ -393,8 +437,33 @@ def map_reads(expr: Expr, change) -> Expr:
             return change(expr)
         case Negative(value):
             return Negative(map_reads(value, change))
+        case Cast(dtype, value):
+            return Cast(dtype, map_reads(value, change))
         case Binary(op, left, right):
             return Binary(op, map_reads(left, change), map_reads(right, change))
         case Call(function, args):
             return Call(function, tuple(map_reads(arg, change) for arg in args))
     return expr
+
+
+def tested(condition: Condition) -> Iterator[Expr]:
+    """The values that a condition compares."""
+    match condition:
+        case DataTest(left, _, right):
+            yield from (left, right)
+        case Joined(_, left, right):
+            yield from (*tested(left), *tested(right))
+        case Not(inner):
+            yield from tested(inner)
+
+
+def map_tested(condition: Condition, change) -> Condition:
+    """The condition with `change(value)` for each value that it compares."""
+    match condition:
+        case DataTest(left, op, right):
+            return DataTest(change(left), op, change(right))
+        case Joined(word, left, right):
+            return Joined(word, map_tested(left, change), map_tested(right, change))
+        case Not(inner):
+            return Not(map_tested(inner, change))
+    return condition

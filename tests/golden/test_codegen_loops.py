@@ -11,12 +11,12 @@ import pytest
 from programs import M, N, band, i, j, k, matmul, scaled_copy, scan, softmax
 
 from codegen.c import link_flags, source
-from codegen.expr import Const, Load
-from codegen.instructions import Call, Cell, Write
-from codegen.integer import Affine
-from codegen.loop_ir import LoopMark
+from codegen.ir.expr import Const, Load
+from codegen.ir.instructions import Call, Cell, Write
+from codegen.ir.integer import Affine
+from codegen.ir.loop_ir import LoopMark
+from codegen.ir.program import Assign, Buffer, Instructions, PrintedStatement, Program
 from codegen.names import c_name, fresh
-from codegen.program import Assign, Buffer, Instructions, PrintedStatement, Program
 from microkernels.dtypes import f32, f64
 
 PARALLEL = LoopMark("i_tile", parallel=True)

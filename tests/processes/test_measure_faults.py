@@ -21,9 +21,9 @@ CALLS = [
     "poly.measure.live.TemporaryDirectory",
     "poly.measure.child.subprocess.Popen",
     "poly.measure.child.Pipe",
-    "codegen.build.subprocess.Popen",
-    "codegen.files.os.open",
-    "codegen.files.os.replace",
+    "codegen.toolchain.build.subprocess.Popen",
+    "codegen.system.files.os.open",
+    "codegen.system.files.os.replace",
 ]
 
 

@@ -12,7 +12,7 @@ from artificial import MATMUL, default_space, is_good, measure, tiled_space
 from contractions import Contraction
 
 import poly
-from codegen.integer import Affine
+from codegen.ir.integer import Affine
 from poly import f32
 from poly.errors import SearchError
 from poly.ir.nest import Nest

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codegen.integer import Affine
+import poly
+from codegen.ir.integer import Affine
 from microkernels.dtypes import f32
 from poly.analysis.bounds import check
 from poly.errors import SpecError
@@ -118,6 +119,48 @@ def test_what_would_read_its_value_in_a_local_does_not_run_either(empty: str, ru
     reference(nest, tuple(arrays))
     assert list(arrays[2]) == ([7, 7, 7, 7, 7] if empty == "R" else [7, 7, 7, 2, 2])
     assert list(arrays[3]) == ([3, 3, 3, 3, 3] if empty == "R" else [3, 3, 3, 1, 1])
+
+
+def test_a_condition_on_data_leaves_out_what_it_would_read() -> None:
+    """Whatever it says, as the kernel computes a statement's values before it chooses."""
+    body = """
+        for i in range(M):
+            if A[i, 0] > 0:
+                y[i, 0] = 1
+            else:
+                y[i, 0] = x[0]
+            if A[i, 0] > 0 or x[0] > 0:
+                y[i, 1] = 1
+            if not (A[i, 0] > 0 and x[0] > 0):
+                y[i, 2] = 1
+                y[i, 3] = 1
+            if i > 1 and A[i, 0] > 0:
+                y[i, 4] = x[0]
+                y[i, 5] = 3
+            else:
+                y[i, 4] = 5
+            t = 3.0
+            if A[i, 0] > 0:
+                for k in range(2):
+                    t += x[k]
+                    y[i, 6] += k
+            y[i, 7] = t
+            u = x[0]
+            if A[i, 0] > 0:
+                u = 4
+                v = A[i, 0]
+                y[i, 8] = v
+                if i > 2:
+                    y[i, 10] = x[1] + v
+            y[i, 9] = u"""
+    nest = read(body, "A: f32[M, N], x: f32[2 * R], y: f32[M, 11]")
+    kernel = poly.compile(nest, records=False)
+    for extent in (0, 2):
+        x, y = np.full(extent, 7, np.float32), np.zeros((6, 11), np.float32)
+        A, other = np.float32([[1], [-1], [2], [-3], [0], [4]]), y.copy()
+        kernel(A, x, y)
+        reference(nest, (A, x, other))
+        np.testing.assert_array_equal(y, other)
 
 
 @settings(deadline=None, max_examples=80)

@@ -16,14 +16,14 @@ from programs import N, i, matmul, scaled_copy, single, softmax
 from shared_nests import jacobi, transpose
 
 import poly
-from codegen.build import load
 from codegen.c import functions, link_flags, source
-from codegen.expr import Load
-from codegen.guard import declarations
+from codegen.calls.guard import declarations
+from codegen.ir.expr import Load
+from codegen.ir.program import Buffer, Program
+from codegen.ir.signature import Signature
 from codegen.names import function_name
 from codegen.package.header.macros import BOUNDS
-from codegen.program import Buffer, Program
-from codegen.signature import Signature
+from codegen.toolchain.build import load
 from microkernels.dtypes import f32
 from microkernels.isa import host
 from poly.analysis.bounds import check

@@ -18,6 +18,7 @@ from fuzz.syntax import (
     Binary,
     Call,
     Condition,
+    DataTest,
     Expr,
     For,
     If,
@@ -56,8 +57,9 @@ def drawn(seed: int) -> Program:
 def is_common(program: Program) -> bool:
     """Whether the nest has nothing that C writes otherwise."""
     text = program.text("")
-    calls = ("min(", "max(", "//", "%", "abs(-", "linux", "unix")  # the last two are macros of gcc
+    calls = ("min(", "max(", "//", "%", "abs(-", "f64(", "linux", "unix")  # the last two are macros of gcc
     plain = all(len(name) < 5 for name in (*program.sizes, *(arg.name for arg in program.args)))
+    plain = plain and not any(arg.below for arg in program.args)
     return plain and not any(call in text for call in calls) and program.reassociate and not overflows(text)
 
 
@@ -92,6 +94,8 @@ def test_of(condition: Condition) -> str:
         case Test(left, op, right):
             assert not isinstance(left, Quotient)
             return f"{left} {op} {right}"
+        case DataTest(left, op, right):
+            return f"{expr(left)} {op} {expr(right)}"
         case Joined(word, left, right):
             return f"({test_of(left)} {'&&' if word == 'and' else '||'} {test_of(right)})"
         case Not(inner):
@@ -270,7 +274,9 @@ SOURCES = {
                 if (isnan(in[is]) || isinf(in[is] * HUGE_VAL - 1)) in[is] = isfinite(in[is]) + fmin(in[is], INFINITY);
                 lambda[is] = (x[is] + 30000) * 2 + abs(z[is]) + (short)(y[is] * 999);
                 x[is] = 2000 * x[is] * y[is];
-                y[is] = y[is] + 77 * z[is];
+                y[is] = y[is] + 77 * z[is] - 3u;
+                in[is] += lambda[is] * 1000000L - (x[is] > 0 ? n : 2L) * (long)n * lambda[is];
+                lambda[is] += is * 3u - x[is];
                 z[is] += y[is] * 3;
             }
             for (size_t i = 1; i + 1 < n; i++) in[i - 1] = in[i + 1] - in[n - 1 - i];

@@ -73,8 +73,8 @@ def test_types_are_those_of_numpy() -> None:
     assert poly.einsum("ij,j", a, b.astype(np.float64), dtype=f64).dtype == np.float64
     with pytest.raises(poly.ArgumentError, match="operand 1 has dtype float64, which f32 does not represent"):
         poly.einsum("ij,j", a[:, :2].astype(np.int8), np.ones(2), dtype=poly.f32)
-    with pytest.raises(poly.ArgumentError, match="operands of int32, complex128 make complex128; poly computes with"):
-        poly.einsum("ij,j", a, b * 1j + np.complex128())
+    with pytest.raises(poly.ArgumentError, match=r"operands of int32, .* make .*; poly computes with"):
+        poly.einsum("ij,j", a, b.astype(np.longdouble))
     with pytest.raises(poly.ArgumentError, match="operand 1 is a masked array"):
         poly.einsum("ij,j", a, np.ma.masked_array(b))
     with pytest.raises(poly.ArgumentError, match="operands of object make object"):

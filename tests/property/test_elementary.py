@@ -57,17 +57,18 @@ from headers import AARCH64, CLANG, CLANGXX, GCC, GXX, STRICT, X86_32, Toolchain
 from programs import N, band, built, i, scan, sequence
 
 import poly
-from codegen import elementary, powers, trigonometry, vector_functions
-from codegen.build import FLAGS
 from codegen.c import source
-from codegen.constants import CONSTANTS, Constants
-from codegen.elementary import NAMES
-from codegen.expr import PERIODIC, FunctionCall, Load
-from codegen.loop_ir import LoopMark
+from codegen.elementary import functions as elementary
+from codegen.elementary import powers, trigonometry, vector_functions
+from codegen.elementary.constants import CONSTANTS, Constants
+from codegen.elementary.functions import NAMES
+from codegen.elementary.trigonometry import FAR
+from codegen.ir.expr import PERIODIC, FunctionCall, Load
+from codegen.ir.loop_ir import LoopMark
+from codegen.ir.program import Assign, Buffer, PrintedStatement, Program
+from codegen.lanes.near import CHUNK
 from codegen.macros import EACH_VECTOR
-from codegen.near import CHUNK
-from codegen.program import Assign, Buffer, PrintedStatement, Program
-from codegen.trigonometry import FAR
+from codegen.toolchain.build import FLAGS
 from microkernels.dtypes import DType, f32, f64
 from microkernels.isa import AVX2, AVX512, ISA, PORTABLE, host_machine
 

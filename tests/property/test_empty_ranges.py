@@ -30,7 +30,7 @@ from opencl_device import device
 from range_nests import CASES, M, N
 
 import poly
-from codegen.integer import Affine, element_count
+from codegen.ir.integer import Affine, element_count
 
 C = {"float64": "double", "float32": "float"}
 EACH = [

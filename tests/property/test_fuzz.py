@@ -46,7 +46,7 @@ from fuzz.workers import Worker
 
 import poly
 from codegen import scalar
-from codegen.integer import Linear
+from codegen.ir.integer import Linear
 from poly.ir.edits import sequence
 from poly.ir.tree import Sequence
 from poly.lowering import lower

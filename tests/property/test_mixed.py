@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import poly
-from codegen.numpy_types import numpy_type
+from codegen.calls.numpy_types import numpy_type
 from microkernels.dtypes import DTYPES, DType, bf16, f16, f32, f64, i8, i16, u8
 from microkernels.isa import ISAS, PORTABLE
 from poly.autoschedule.default import default_schedule

@@ -5,7 +5,7 @@ import pytest
 from opencl_device import device
 
 import poly
-from codegen.elementary import NAMES
+from codegen.elementary.functions import NAMES
 from poly import f32, f64
 from poly.frontends.python import parse_text
 from poly.frontends.source import Source

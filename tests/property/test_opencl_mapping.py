@@ -25,7 +25,7 @@ from random_nests import VALUE_OF_N, fixed, nests
 from work_item_races import barriers, races
 
 import poly
-from codegen.integer import Affine
+from codegen.ir.integer import Affine
 from codegen.opencl.items import SharedLoop
 from codegen.opencl.plan import device_program
 from microkernels.opencl_isa import OPENCL512, OPENCLGPU

@@ -12,11 +12,11 @@ from headers import AARCH64, CLANG, GCC, STRICT, Toolchain, need
 from programs import M, N, band, built, i, j, k, scan, sequence
 
 from codegen.c import source
-from codegen.call import Caller
-from codegen.expr import Binary, Const, Index, Load
-from codegen.integer import Affine
-from codegen.loop_ir import LoopMark
-from codegen.program import Assign, Buffer, PrintedStatement, Program
+from codegen.calls.call import Caller
+from codegen.ir.expr import Binary, Const, Index, Load
+from codegen.ir.integer import Affine
+from codegen.ir.loop_ir import LoopMark
+from codegen.ir.program import Assign, Buffer, PrintedStatement, Program
 from microkernels.dtypes import DTYPES, DType, f32, f64
 from microkernels.isa import AVX2, AVX512, ISA, NEON, PORTABLE
 

@@ -13,12 +13,12 @@ from random_nests import fixed
 from stored_nests import blurred, jacobi, scaled, smoothed, weighted
 
 import poly
-from codegen.build import load
 from codegen.c import link_flags, source
-from codegen.guard import declarations
+from codegen.calls.guard import declarations
+from codegen.ir.program import Program
+from codegen.ir.signature import Signature
 from codegen.names import function_name
-from codegen.program import Program
-from codegen.signature import Signature
+from codegen.toolchain.build import load
 from microkernels.isa import PORTABLE, host
 from poly import Schedule, f64
 from poly.autoschedule.rules.form import Form

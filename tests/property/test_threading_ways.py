@@ -16,13 +16,13 @@ from hypothesis import given, settings
 from programs import LoopMark, matmul, scaled_copy
 from random_nests import VALUE_OF_N, nests
 
-from codegen.build import load
 from codegen.c import functions, link_flags, source
-from codegen.call import Caller, make_caller
-from codegen.guard import declarations
+from codegen.calls.call import Caller, make_caller
+from codegen.calls.guard import declarations
+from codegen.ir.program import Program, Threading
+from codegen.ir.signature import Signature
 from codegen.package.header.macros import PTHREADS
-from codegen.program import Program, Threading
-from codegen.signature import Signature
+from codegen.toolchain.build import load
 from microkernels.isa import host
 from poly.analysis.bounds import check
 from poly.compiled import followed

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from random_nests import nests, steps
 
 import poly
-from codegen.isl_ast import loops
+from codegen.ir.isl_ast import loops
 from poly import i64
 from poly.ir.budget import TooCostly, limited
 from poly.lowering.scan import ast

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import poly
-from codegen.loop_ir import For, walk
+from codegen.ir.loop_ir import For, walk
 from poly import f64
 from poly.autoschedule.rules.wavefront import overlapped
 from poly.lowering.scan import ast

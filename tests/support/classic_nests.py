@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import poly
-from codegen.numpy_types import numpy_type
+from codegen.calls.numpy_types import numpy_type
 from poly import f32, f64, i32
 
 K, L, M, N, T = poly.sizes("K L M N T")

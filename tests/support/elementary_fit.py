@@ -1,4 +1,4 @@
-"""The derivation of the constants in `codegen.constants` and its neighbours, computed with 60 digits."""
+"""The derivation of the constants in `codegen.elementary.constants` and its neighbours, computed with 60 digits."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from math import cos, pi
 
 import numpy as np
 
-from codegen import pieces
-from codegen.exponentials import SPLIT
+from codegen.elementary import pieces
+from codegen.elementary.exponentials import SPLIT
 
 getcontext().prec = 60
 LN2, LN10 = Decimal(2).ln(), Decimal(10).ln()

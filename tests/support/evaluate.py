@@ -9,7 +9,7 @@ from typing import Any
 
 from interpreter import run_order
 
-from codegen.expr import Binary, Const, Expr, FunctionCall, Index, Load, Unary
+from codegen.ir.expr import Binary, Const, Expr, FunctionCall, Index, Load, Unary
 from poly.ir.nest import Nest
 
 Cells = dict[tuple[str, tuple[int, ...]], float]

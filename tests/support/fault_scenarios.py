@@ -29,9 +29,10 @@ from tuning_fakes import NEST, bowl, grid_space
 from tuning_records import key, record, trial
 
 import poly
-from codegen import build, compiler, processes
 from codegen.errors import ToolchainError
-from codegen.files import write_file
+from codegen.system import processes
+from codegen.system.files import write_file
+from codegen.toolchain import build, compiler
 from microkernels.isa import parse_target
 from poly import f64
 from poly.autoschedule.spaces.space import Space

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from headers import Toolchain, build
 
+from codegen.ir.signature import Signature
 from codegen.package import Header, Routine
 from codegen.package.api import call_arguments, names, size_arguments
 from codegen.package.header.checks import LIMITS
@@ -25,7 +26,6 @@ from codegen.package.header.macros import definitions
 from codegen.package.header.status import STATUSES
 from codegen.package.prefix import prefixed
 from codegen.parameters import Parameter, prototype
-from codegen.signature import Signature
 from microkernels.isa import PORTABLE
 from poly.ir.nest import Nest
 from poly.ir.strided import with_strides

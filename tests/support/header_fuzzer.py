@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from header_calls import TOP, text
 
-from codegen.integer import Affine
+from codegen.ir.integer import Affine
+from codegen.ir.program import Buffer
 from codegen.names import c_name
 from codegen.package import Header, Routine
 from codegen.package.api import call_arguments, names
 from codegen.package.prefix import prefixed
 from codegen.parameters import Parameter
-from codegen.program import Buffer
 
 ORACLE = """__extension__ typedef __int128 wide;
 static const wide LIMIT = ((wide)1 << (sizeof(void *) > 4 ? 48 : 30)) - 1;

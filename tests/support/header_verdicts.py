@@ -9,9 +9,9 @@ from math import prod
 
 from header_calls import CODES, OWN_MEMORY, Answer, Call
 
+from codegen.ir.program import Buffer
 from codegen.names import c_name
 from codegen.package import Header, Routine
-from codegen.program import Buffer
 
 Piece = tuple[int, int]
 """Bytes from the first number up to the second."""

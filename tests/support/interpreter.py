@@ -11,8 +11,8 @@ from itertools import groupby
 
 import islpy as isl
 
-from codegen.expr import Binary, Const, Expr, FunctionCall, Index, Load, Unary
-from codegen.integer import Affine
+from codegen.ir.expr import Binary, Const, Expr, FunctionCall, Index, Load, Unary
+from codegen.ir.integer import Affine
 from poly.ir.nest import Nest, Statement
 from poly.ir.tree import Band, Leaf, Node, Sequence, statements
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from codegen.integer import Affine, Compare, Linear, quotient
+from codegen.ir.integer import Affine, Compare, Linear, quotient
+from codegen.ir.program import Buffer
+from codegen.ir.signature import Signature
 from codegen.opencl.devices import Device
 from codegen.opencl.runtime import Executable
 from codegen.opencl.values import Argument, DeviceKernel, DeviceProgram, HostLoop, HostNode, Launch, Scratch
-from codegen.program import Buffer
-from codegen.signature import Signature
 from microkernels.dtypes import DType, f32, i32
 
 M, N, T = (Affine.name(name) for name in "MNT")

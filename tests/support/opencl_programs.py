@@ -10,12 +10,12 @@ from pathlib import Path
 from headers import GCC, STRICT, Toolchain, need, succeed
 
 import poly
-from codegen.integer import Affine, Compare, Linear, floor_quotient, minimum
+from codegen.ir.integer import Affine, Compare, Linear, floor_quotient, minimum
+from codegen.ir.program import Buffer
 from codegen.opencl.values import Argument, DeviceKernel, DeviceProgram, HostIf, HostLoop, Launch, Scratch
 from codegen.package.opencl.files import files
 from codegen.package.opencl.standalone import Standalone
 from codegen.package.values import SelfTestSizes
-from codegen.program import Buffer
 from microkernels.dtypes import f32
 from microkernels.isa import PORTABLE
 from microkernels.opencl_isa import OPENCL256

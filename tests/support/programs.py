@@ -9,17 +9,17 @@ import islpy as isl
 import pytest
 from headers import Toolchain, need, need_isa
 
-from codegen.build import load
 from codegen.c import link_flags, source
-from codegen.call import Caller, make_caller
-from codegen.expr import Binary, Const, Expr, FunctionCall, Load
-from codegen.guard import declarations
-from codegen.instructions import Cell, Factor, Write
-from codegen.integer import Affine, Linear
-from codegen.isl_ast import loops
-from codegen.loop_ir import Block, For, LoopMark, Node, Once, mapped
-from codegen.program import Assign, Buffer, Instructions, PrintedStatement, Program, Workspace
-from codegen.signature import Signature
+from codegen.calls.call import Caller, make_caller
+from codegen.calls.guard import declarations
+from codegen.ir.expr import Binary, Const, Expr, FunctionCall, Load
+from codegen.ir.instructions import Cell, Factor, Write
+from codegen.ir.integer import Affine, Linear
+from codegen.ir.isl_ast import loops
+from codegen.ir.loop_ir import Block, For, LoopMark, Node, Once, mapped
+from codegen.ir.program import Assign, Buffer, Instructions, PrintedStatement, Program, Workspace
+from codegen.ir.signature import Signature
+from codegen.toolchain.build import load
 from microkernels.dtypes import DType, f32
 
 i, j, k, M, N, K = (Affine.name(name) for name in ("i", "j", "k", "M", "N", "K"))

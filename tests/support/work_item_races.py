@@ -12,9 +12,9 @@ from itertools import groupby
 
 from interpreter import Element, Instance, iterations, points, value
 
-from codegen.expr import Load
-from codegen.instructions import MEMORIES, Barrier
-from codegen.program import Instructions, PrintedStatement
+from codegen.ir.expr import Load
+from codegen.ir.instructions import MEMORIES, Barrier
+from codegen.ir.program import Instructions, PrintedStatement
 from poly.ir.nest import Statement
 from poly.ir.tree import Band, Leaf, Node, Sequence, bands, statements
 from poly.lowering.mapping.partials import Shared

@@ -18,12 +18,12 @@ from programs import N, i, matmul, scaled_copy, single, softmax
 
 import poly
 from codegen.c import functions, used_helpers, workspace_function
-from codegen.expr import Binary, Cast, Const, Expr, FunctionCall, Index, Load, Predicate, Ternary, Unary
-from codegen.integer import Affine
-from codegen.loop_ir import LoopMark
+from codegen.ir.expr import Binary, Cast, Const, Expr, FunctionCall, Index, Load, Predicate, Ternary, Unary
+from codegen.ir.integer import Affine
+from codegen.ir.loop_ir import LoopMark
+from codegen.ir.program import Buffer, Program
 from codegen.macros import definitions
 from codegen.package.header.macros import BOUNDS, PTHREADS
-from codegen.program import Buffer, Program
 from microkernels.dtypes import DTYPES
 from microkernels.isa import ISA, ISAS, host_machine
 from poly.analysis.bounds import check

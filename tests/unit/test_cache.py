@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from codegen import build, cache
 from codegen.errors import ToolchainError
+from codegen.system import cache
+from codegen.toolchain import build
 
 TEXT = "int answer(void) { return 42; }\n"
 CDEF = "int answer(void);"
@@ -71,7 +72,7 @@ def test_two_processes_build_the_same(folder: Path, tmp_path: Path, project: Pat
     """Both compilers run at once, slowly; each process gets a whole library."""
     real = build.find_compiler()[0]
     slow = fake_compiler(tmp_path / "slow", f'sleep 0.3; exec {real} "$@"')
-    script = f"from codegen.build import load; print(load({TEXT!r}, {CDEF!r}).lib.answer())"
+    script = f"from codegen.toolchain.build import load; print(load({TEXT!r}, {CDEF!r}).lib.answer())"
     environment = {**os.environ, "POLY_CC": slow, "PYTHONPATH": str(project)}
     command = [sys.executable, "-c", script]
     both = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(2)]
@@ -83,7 +84,7 @@ def test_a_killed_build_leaves_nothing_half_written(folder: Path, tmp_path: Path
     """The process dies while its compiler has written half of a library; the next one builds it anew."""
     half = 'while [ "$1" != -o ]; do shift; done; echo half > "$2"; sleep 60'
     environment = {**os.environ, "POLY_CC": fake_compiler(tmp_path / "half", half), "PYTHONPATH": str(project)}
-    script = f"from codegen.build import build; build({TEXT!r})"
+    script = f"from codegen.toolchain.build import build; build({TEXT!r})"
     process = subprocess.Popen([sys.executable, "-c", script], env=environment, start_new_session=True)
     deadline = time.monotonic() + 30
     while not any(p.stat().st_size for p in folder.glob("kernels/.part*")) and time.monotonic() < deadline:
@@ -155,7 +156,7 @@ def test_a_full_disk(project: Path, folder: Path) -> None:
     """No file may grow: the error says which directory, and nothing is left there."""
     script = f"""
 import resource
-from codegen.build import build
+from codegen.toolchain.build import build
 from codegen.errors import ToolchainError
 import signal
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

@@ -14,10 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import poly
-from codegen import build, cache, precompiled
-from codegen.compiler import is_gcc
 from codegen.errors import ToolchainError
-from codegen.files import write_file
+from codegen.system import cache
+from codegen.system.files import write_file
+from codegen.toolchain import build, precompiled
+from codegen.toolchain.compiler import is_gcc
 from poly import f64
 from poly.compilation import compile_nest
 
@@ -190,7 +191,7 @@ def test_a_directory_of_another_user(folder: Path, monkeypatch: pytest.MonkeyPat
         mine = str(path).startswith(str(folder))
         return os.stat_result((*found[:4], strange, *found[5:10])) if mine else found
 
-    monkeypatch.setattr("codegen.cache.os.stat", of_another)
+    monkeypatch.setattr("codegen.system.cache.os.stat", of_another)
     refused(
         rf"is not used: .*{folder.name}.* belongs to another user \(number {strange}; this process is {os.geteuid()}'s"
     )
@@ -198,7 +199,7 @@ def test_a_directory_of_another_user(folder: Path, monkeypatch: pytest.MonkeyPat
 
 def test_a_file_of_another_user_is_not_used(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache.put("key", "text")
-    monkeypatch.setattr("codegen.cache._trusted", lambda found: False)
+    monkeypatch.setattr("codegen.system.cache._trusted", lambda found: False)
     assert cache.get("key") is None
 
 

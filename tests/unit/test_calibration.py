@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from codegen.cache import put
+from codegen.system.cache import put
 from microkernels.catalogue import tiles
 from microkernels.dtypes import f32
 from microkernels.isa import AVX2, AVX512, ISAS, NEON, PORTABLE, host

@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 from programs import K, M, N, band, compiled, i, matmul, scaled_copy, scan
 
-from codegen.build import load
 from codegen.c import link_flags, source
-from codegen.call import Caller, Pool, c_arguments, make_caller
+from codegen.calls.call import Caller, Pool, c_arguments, make_caller
+from codegen.calls.fastcall import caller_source
+from codegen.calls.guard import declarations
 from codegen.errors import ArgumentError
-from codegen.expr import Binary, Index, Load
-from codegen.fastcall import caller_source
-from codegen.guard import declarations
-from codegen.integer import Affine
-from codegen.program import Assign, Buffer, PrintedStatement, Program
-from codegen.signature import Signature
+from codegen.ir.expr import Binary, Index, Load
+from codegen.ir.integer import Affine
+from codegen.ir.program import Assign, Buffer, PrintedStatement, Program
+from codegen.ir.signature import Signature
+from codegen.toolchain.build import load
 from microkernels.dtypes import f32, f64, i32
 
 Arrays = tuple[np.ndarray, np.ndarray, np.ndarray]

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from programs import K, M, N, band, compiled, i, j, marked, matmul, scaled_copy, scan, sequence, softmax
 
-from codegen.build import FLAGS, build, load
 from codegen.c import link_flags, source
-from codegen.expr import Load
-from codegen.guard import declarations
-from codegen.integer import Affine
-from codegen.loop_ir import LoopMark
-from codegen.program import Assign, Buffer, PrintedStatement, Program, Workspace
-from codegen.signature import Signature
+from codegen.calls.guard import declarations
+from codegen.ir.expr import Load
+from codegen.ir.integer import Affine
+from codegen.ir.loop_ir import LoopMark
+from codegen.ir.program import Assign, Buffer, PrintedStatement, Program, Workspace
+from codegen.ir.signature import Signature
+from codegen.system.waiting import COUNT, POLICY, SPINS, opened
+from codegen.toolchain.build import FLAGS, build, load
 from microkernels.dtypes import DType, f32, f64, i32
 
 PARALLEL = LoopMark("i_tile", parallel=True)
@@ -228,3 +231,16 @@ def test_signature_tells_what_cffi_needs() -> None:
     assert Signature.of(program).scratch
     assert not Signature.of(matmul()).scratch
     assert {step.size for step in Signature.of(matmul()).solved} == {str(M), str(N), str(K)}
+
+
+def test_threads_spin_as_the_user_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Loader:
+        def dlopen(self, name: str) -> str | None:
+            return os.environ.get(COUNT)
+
+    monkeypatch.delenv(POLICY, raising=False)
+    monkeypatch.delenv(COUNT, raising=False)
+    assert opened(Loader(), Path("x")) == str(SPINS)
+    assert COUNT not in os.environ
+    monkeypatch.setenv(POLICY, "passive")
+    assert opened(Loader(), Path("x")) is None

@@ -11,10 +11,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import N, compiled, i, single
 
-from codegen.expr import Binary, Cast, Const, Expr, FunctionCall, Index, Load, Logic, Predicate, Ternary, Truth, Unary
-from codegen.integer import Affine
-from codegen.program import Assign, Buffer
-from codegen.promotion import join, type_of
+from codegen.ir.expr import (
+    Binary,
+    Cast,
+    Const,
+    Expr,
+    FunctionCall,
+    Index,
+    Load,
+    Logic,
+    Predicate,
+    Ternary,
+    Truth,
+    Unary,
+)
+from codegen.ir.integer import Affine
+from codegen.ir.program import Assign, Buffer
+from codegen.ir.promotion import join, type_of
 from codegen.scalar import StatementPrinter, function_name, literal
 from microkernels.dtypes import DType, f32, f64, i8, i32, i64
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from codegen.compiler import compiler_name
 from codegen.errors import ToolchainError
+from codegen.toolchain.compiler import compiler_name
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ import pytest
 from contractions import Contraction as Loops
 
 import poly
-from codegen.expr import Binary, Const, Expr, Load
+from codegen.ir.expr import Binary, Const, Expr, Load
 from poly import Nest, f32
 from poly.analysis.contraction import Contraction, exchange, recognise
 from poly.frontends.python import parse_text

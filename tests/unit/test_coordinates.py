@@ -5,7 +5,7 @@ from __future__ import annotations
 import islpy as isl
 import pytest
 
-from codegen.integer import Affine
+from codegen.ir.integer import Affine
 from poly.ir.coordinates import Coordinates, linear, solve
 
 BOX = isl.Set("[N] -> { S[i, j, k] : 0 <= i < 6 and 0 <= j < 5 and 0 <= k < 4 }")

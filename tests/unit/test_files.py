@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codegen.files import TEMPORARY, write_file
+from codegen.system.files import TEMPORARY, write_file
 
 OLD, NEW = "old\n", "new\n" * 1000
 WRITERS = {"write_text", "write_bytes", "savefig", "mkstemp", "NamedTemporaryFile", "copyfile"}
 """Ways to write a file in one go; those that open one are told by their mode."""
 ALLOWED = {
-    "codegen/files.py": "this is the one function",
+    "codegen/system/files.py": "this is the one function",
     "microkernels/speed.py": "a program in a folder of its own that is removed",
     "benchmarks/header": "programs in a folder of its own that is removed",
     "benchmarks/problems/c_call.py": "loops in C in a folder of their own that is removed",
@@ -104,7 +104,7 @@ def test_a_failure_changes_nothing(
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(f"codegen.files.os.{call}", fail)
+    monkeypatch.setattr(f"codegen.system.files.os.{call}", fail)
     with pytest.raises(OSError, match="No space left"):
         write_file(tmp_path / "file.h", NEW)
     assert (real.read_text() if real.exists() else None) == before
@@ -133,7 +133,7 @@ def test_a_reader_never_finds_a_part(tmp_path: Path) -> None:
 
 def test_a_planted_name_is_not_written_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Even one who foresees the temporary name finds that it must be a new file."""
-    monkeypatch.setattr("codegen.files.os.urandom", lambda count: b"\0" * count)
+    monkeypatch.setattr("codegen.system.files.os.urandom", lambda count: b"\0" * count)
     victim = plain(tmp_path / "victim")
     (tmp_path / f"{TEMPORARY}{'00' * 8}").symlink_to("victim")
     with pytest.raises(FileExistsError):
@@ -144,7 +144,7 @@ def test_a_planted_name_is_not_written_through(tmp_path: Path, monkeypatch: pyte
 def test_names_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = []
     replace = os.replace
-    monkeypatch.setattr("codegen.files.os.replace", lambda a, b: (names.append(a), replace(a, b)))
+    monkeypatch.setattr("codegen.system.files.os.replace", lambda a, b: (names.append(a), replace(a, b)))
     for _ in range(20):
         write_file(tmp_path / "file.h", NEW)
     assert len(set(names)) == 20

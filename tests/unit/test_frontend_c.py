@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import poly
-from codegen.expr import Cast, Const
+from codegen.ir.expr import Cast, Const
 from poly.commands.nestfile import load_nest, open_nests
 
 

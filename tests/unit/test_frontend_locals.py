@@ -11,8 +11,8 @@ from evaluate import Cells, interpret
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codegen.expr import Load
-from codegen.integer import Affine
+from codegen.ir.expr import Load
+from codegen.ir.integer import Affine
 from microkernels.dtypes import f32, f64
 from poly.analysis.bounds import check
 from poly.errors import SpecError

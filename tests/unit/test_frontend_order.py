@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from interpreter import run_order
 
-from codegen.integer import Affine
+from codegen.ir.integer import Affine
 from microkernels.dtypes import f32
 from poly.frontends.python import parse_text
 from poly.frontends.source import Source

@@ -8,8 +8,8 @@ import islpy as isl
 import numpy as np
 import pytest
 
-from codegen.expr import Binary, Const, FunctionCall, Index, Load, Unary
-from codegen.integer import Affine
+from codegen.ir.expr import Binary, Const, FunctionCall, Index, Load, Unary
+from codegen.ir.integer import Affine
 from microkernels.dtypes import DType, f32, f64, i32
 from poly.frontends.python import parse, parse_text
 from poly.frontends.source import Source

@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from codegen.expr import Binary, Const, Load
 from codegen.instruction_text import line
-from codegen.instructions import Barrier, Call, Cell, Factor, Instruction, Let, Pointer, Table, Write
-from codegen.integer import Linear, compare, connected
-from codegen.loop_ir import For, If, below, names, substituted
+from codegen.ir.expr import Binary, Const, Load
+from codegen.ir.instructions import Barrier, Call, Cell, Factor, Instruction, Let, Pointer, Table, Write
+from codegen.ir.integer import Linear, compare, connected
+from codegen.ir.loop_ir import For, If, below, names, substituted
 from microkernels.dtypes import f32
 
 i, j, n = map(Linear.name, ("i", "j", "n"))

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codegen.build import load
-from codegen.integer import (
+from codegen.ir.integer import (
     HELPERS,
     PYTHON,
     Compare,
@@ -32,6 +31,7 @@ from codegen.integer import (
     remainder,
     replaced,
 )
+from codegen.toolchain.build import load
 
 NAMES = ("K", "M", "N")
 K, M, N = (cast("Int", Linear.name(name)) for name in NAMES)

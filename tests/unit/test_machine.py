@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from codegen.cache import get, put
+from codegen.system.cache import get, put
 from microkernels import isa
 from microkernels.dtypes import f32
 from poly.machine import Bandwidth, Cache, Machine, Measured, Peak, facts, machine, measured, nearest_level, table

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codegen.integer import Affine
-from codegen.program import Buffer
-from codegen.signature import Signature
+from codegen.ir.integer import Affine
+from codegen.ir.program import Buffer
+from codegen.ir.signature import Signature
 from microkernels.dtypes import DType, f32, f64, i32
 from poly.analysis.facts import CALLS, DRIFT, facts
 from poly.frontends.python import parse_text

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from codegen.errors import ArgumentError
-from codegen.expr import Const, Load
-from codegen.integer import Affine
+from codegen.ir.expr import Const, Load
+from codegen.ir.integer import Affine
 from microkernels.dtypes import f32, f64
 from poly.errors import SpecError
 from poly.frontends.python import parse, parse_text

@@ -11,7 +11,7 @@ from opencl_device import device
 from shared_nests import matmul
 
 import poly
-from codegen.integer import Compare, Linear, quotient
+from codegen.ir.integer import Compare, Linear, quotient
 from codegen.opencl.plan import device_program
 from codegen.opencl.values import DeviceProgram, HostIf, HostLoop, HostNode, Launch
 from codegen.opencl.values_json import from_json, to_json

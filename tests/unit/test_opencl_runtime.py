@@ -14,13 +14,13 @@ import pytest
 from opencl_by_hand import AXPY, COUNT, GUARD, M, N, array, counted, executable, guarded, integer, program, untouched
 from opencl_device import device
 
-from codegen.arguments import fit
+from codegen.calls.arguments import fit
 from codegen.errors import ArgumentError, DeviceError, ToolchainError
-from codegen.integer import Compare, Linear, minimum
+from codegen.ir.integer import Compare, Linear, minimum
+from codegen.ir.program import Buffer
 from codegen.opencl.devices import Device
 from codegen.opencl.runtime import Executable
 from codegen.opencl.values import Argument, DeviceKernel, HostIf, Launch, Scratch
-from codegen.program import Buffer
 from microkernels.dtypes import f32, i32, i64
 
 cl = pytest.importorskip("pyopencl", reason="needs pyopencl")

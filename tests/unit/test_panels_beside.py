@@ -7,7 +7,7 @@ import pytest
 from shared_nests import matmul
 
 import poly
-from codegen.integer import Linear
+from codegen.ir.integer import Linear
 from poly.lowering.calls import joined
 
 SIZES = {"M": 13, "N": 77, "K": 9}

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from codegen import build
-from codegen.compiler import is_gcc
+from codegen.toolchain import build
+from codegen.toolchain.compiler import is_gcc
 
 pytestmark = pytest.mark.slow
 

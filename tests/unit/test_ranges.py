@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codegen.integer import (
+from codegen.ir.integer import (
     PYTHON,
     Compare,
     Connected,
@@ -24,8 +24,8 @@ from codegen.integer import (
     minimum,
     walk,
 )
-from codegen.loop_ir import For, If, Run
-from codegen.ranges import UNKNOWN, Ranges, facts, simplified
+from codegen.ir.loop_ir import For, If, Run
+from codegen.ir.ranges import UNKNOWN, Ranges, facts, simplified
 
 NAMES = {"N": (0, UNKNOWN), "i": (0, 9), "j": (-3, 5), "k": (4, 4)}
 KNOWN = Ranges(NAMES)

@@ -149,7 +149,7 @@ def test_a_failing_export_leaves_the_last_one(store: Store, tmp_path: Path, monk
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("codegen.files.os.replace", full)
+    monkeypatch.setattr("codegen.system.files.os.replace", full)
     with pytest.raises(RecordError, match="No space left on device"):
         export(store, file)
     assert file.read_text() == before

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codegen import style
-from codegen.integer import Compare, Connected, Linear
+from codegen.ir.integer import Compare, Connected, Linear
 from codegen.package.comments import filled_comments
 from codegen.style import WIDTH, branch, wrapped
 

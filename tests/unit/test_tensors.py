@@ -10,8 +10,8 @@ import pytest
 from programs import compiled, matmul
 
 import poly
-from codegen import tensors
-from codegen.call import Caller
+from codegen.calls import tensors
+from codegen.calls.call import Caller
 from codegen.errors import ArgumentError
 from poly import f32
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import poly
-from codegen.turning import ArrayView, turning
+from codegen.calls.turning import ArrayView, turning
 from microkernels.dtypes import f64, i32
 from microkernels.isa import AVX512
 from poly.autoschedule.default import default_schedule
@@ -131,6 +131,7 @@ def test_what_does_not_fit_is_told_of_the_array_as_it_is() -> None:
         ((4, 5), (80, 8), None),
         ((4, 5), (0, 8), None),
         ((4, 1), (8, 32), None),
+        ((4, 1), (8, -8), None),
         ((1, 5), (8, 32), ArrayView((0, 1), apart=True)),
         ((4, 5), (16, 64), ArrayView((1, 0), apart=True)),
         ((4, 5), (8, 0), ArrayView((1, 0))),

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
-from codegen.program import Threading
+from codegen.ir.program import Threading
 
 FLAGS: Mapping[Threading, str] = {"openmp": "-fopenmp", "pthreads": "-pthread", "none": ""}
 """What compilers and linkers need for parallel loops."""

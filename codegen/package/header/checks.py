@@ -12,14 +12,14 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from math import prod
 
-from codegen.guard import pairs
-from codegen.integer import Affine, extent, in_c, product
+from codegen.calls.guard import pairs
+from codegen.ir.integer import Affine, extent, in_c, product
+from codegen.ir.program import Buffer
+from codegen.ir.signature import describe
 from codegen.names import c_name
 from codegen.package.api import array_parameters, block, filled, listed, open_strides, own_name, size_arguments
 from codegen.package.values import Header, Routine
 from codegen.parameters import Parameter, prototype, size_parameters
-from codegen.program import Buffer
-from codegen.signature import describe
 
 LIMITS = """/* The most that a size, a stride, and the bytes of an array may be; the most threads. */
 #if UINTPTR_MAX > 0xFFFFFFFFu
@@ -249,7 +249,8 @@ def _span_lines(routine: Routine, buffer: Buffer, span: str) -> Iterator[str]:
     yield f"/* {describe(buffer)} */"
     yield f"{reach} = {extent(buffer.shape[-1])};"
     for shape, stride in reversed(list(zip(buffer.shape, map(c_name, buffer.strides[:-1]), strict=False))):
-        yield f"if ({_all(f'{stride} < {reach}', filled(buffer))}) return PFX_BAD_STRIDE;"
+        if not stride.isdigit():
+            yield f"if ({_all(f'{stride} < {reach}', filled(buffer))}) return PFX_BAD_STRIDE;"
         yield f"if (pfx_beyond({extent(shape)}, {stride}, PFX_SIZE_LIMIT/{size})) return PFX_BAD_STRIDE;"
         yield f"{reach} += ({extent(shape)} - 1)*{stride};"
     yield f"{span} = {reach}*{size};"

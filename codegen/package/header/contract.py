@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from codegen.integer import in_c, product
+from codegen.ir.integer import in_c, product
+from codegen.ir.program import Buffer
 from codegen.package.comments import arguments, comment, indented
 from codegen.package.header.checks import ORDER
 from codegen.package.header.sections import level
 from codegen.package.values import Header, Routine
-from codegen.program import Buffer
 from codegen.scalar import strides
 
 THREADS = {
@@ -61,7 +61,7 @@ def _strides(buffer: Buffer) -> list[tuple[str, str]]:
     """The strides that a caller passes; none for an array that is always dense."""
     if buffer.strides is None:
         return []
-    names = [str(stride) for stride in strides(buffer)[:-1]]
+    names = [str(stride) for stride in strides(buffer)[:-1] if stride.terms]
     rests = [product(map(in_c, buffer.shape[at + 1 :])) for at in range(len(names))]
     where = ["row" if len(names) == 1 else f"index of dimension {at}" for at in range(len(names))]
     return [

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from codegen.c import functions
-from codegen.integer import in_c, product
+from codegen.ir.integer import in_c, product
 from codegen.names import c_name
 from codegen.package.api import own_name
 from codegen.package.header.isas import constant

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from codegen.ir.program import Buffer
 from codegen.names import c_name, function_name
 from codegen.package.api import block, call_arguments, filled, listed, names, own_name, size_arguments
 from codegen.package.header.checks import check, check_parameters, helpers, resolved, spans
 from codegen.package.values import Header, Routine
 from codegen.parameters import Parameter, buffer_parameter, data_parameters, prototype, size_parameters
-from codegen.program import Buffer
 
 ALLOCATION = """#if !defined(PFX_MALLOC) && !defined(PFX_FREE)
 #include <stdlib.h>

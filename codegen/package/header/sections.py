@@ -15,12 +15,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from codegen.c import UNFUSED, functions, narrowed, used_helpers
+from codegen.ir.program import Threading
 from codegen.names import function_name
 from codegen.package.comments import comment
 from codegen.package.header.macros import replaced
 from codegen.package.items import items, renamed, used
 from codegen.package.values import Header, Variant
-from codegen.program import Threading
 from microkernels.isa import ISA, ISAS
 from microkernels.prune import Item
 
@@ -34,7 +34,7 @@ NEWER = "(defined(__clang__) ? __clang_major__ >= 12 : __GNUC__ >= 11)"
 """That for compilers that know all features beside the instruction sets (`microkernels.dot`)."""
 
 GCC_OPTIONS = '"O3", "no-math-errno", "no-trapping-math", "fp-contract=fast"'
-"""The options of `codegen.build.FLAGS`, whatever the user's flags are."""
+"""The options of `codegen.toolchain.build.FLAGS`, whatever the user's flags are."""
 
 
 FALSE_ALARM = "-Wmaybe-uninitialized"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
+from codegen.ir.signature import Signature
 from codegen.macros import definitions
 from codegen.names import function_name
 from codegen.package.opencl.standalone import Standalone, named
@@ -26,7 +27,6 @@ from codegen.package.selftest_routine import (
     unused,
 )
 from codegen.package.values import Routine
-from codegen.signature import Signature
 
 INCLUDES = """#include "pfx.h"
 

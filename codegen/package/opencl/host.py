@@ -11,7 +11,8 @@ from functools import cache
 from pathlib import Path
 
 from codegen.c import used_helpers
-from codegen.integer import extent
+from codegen.ir.integer import extent
+from codegen.ir.program import Buffer
 from codegen.names import c_name, fresh
 from codegen.opencl.builds import OPTIONS
 from codegen.opencl.values import Argument, DeviceKernel, DeviceProgram, HostLoop, HostNode, Launch, Scratch
@@ -19,7 +20,6 @@ from codegen.package.api import block, filled
 from codegen.package.opencl.interface import enqueue, own_name
 from codegen.package.opencl.standalone import Standalone, named
 from codegen.parameters import Parameter, prototype, unused
-from codegen.program import Buffer
 from codegen.workspace import array_bytes
 
 OPENING = """#include "pfx.h"

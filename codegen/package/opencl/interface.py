@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from codegen.ir.program import Buffer
 from codegen.names import c_name, fresh
 from codegen.opencl.values import HostIf, HostLoop, HostNode
 from codegen.package.comments import arguments, comment, indented
 from codegen.package.opencl.standalone import Standalone, named
 from codegen.parameters import Parameter, prototype, size_parameters
-from codegen.program import Buffer
 
 ABOUT = """pfx for OpenCL: the kernels are in pfx.cl, and pfx.c launches them.{made}
 

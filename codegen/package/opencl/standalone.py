@@ -11,10 +11,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from codegen.ir.program import Program
 from codegen.opencl.values import DeviceProgram
 from codegen.package.prefix import prefixed
 from codegen.package.values import SelfTestSizes
-from codegen.program import Program
 from microkernels.opencl_isa import DeviceISA
 
 

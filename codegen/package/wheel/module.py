@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from keyword import iskeyword
 
+from codegen.ir.program import Buffer
+from codegen.ir.signature import describe
 from codegen.package.api import open_strides
 from codegen.package.comments import DIRECTIONS
 from codegen.package.header.isas import NUMBERS
 from codegen.package.header.sections import level
 from codegen.package.values import Header, Routine
-from codegen.program import Buffer
-from codegen.signature import describe
 from microkernels.dtypes import bf16
 
 HEAD = '''"""{title}
@@ -148,10 +148,10 @@ def _function(routine: Routine, header: Header) -> str:
 
 
 def _argument(routine: Routine, buffer: Buffer) -> str:
-    extents = tuple(map(str, buffer.shape))
+    extents = tuple(map(str, buffer.extents))
     strides = len(open_strides(routine, buffer))
     text = describe(buffer)
-    values = (buffer.name, buffer.dtype.numpy_name, buffer.kind, extents, strides, text)
+    values = (buffer.name, buffer.element.numpy_name, buffer.kind, extents, strides, text)
     return f"_runtime.Argument({', '.join(map(repr, values))})"
 
 
@@ -168,7 +168,7 @@ def _type(buffer: Buffer) -> str:
 
 def _element(buffer: Buffer) -> str:
     """NumPy's type of an array's elements, of bf16 that of their bits: NumPy has no such type of its own."""
-    return "uint16" if buffer.dtype == bf16 else buffer.dtype.numpy_name
+    return "uint16" if buffer.dtype == bf16 else buffer.element.numpy_name
 
 
 def _doc(routine: Routine, threaded: bool) -> str:

@@ -13,7 +13,7 @@ need no result of their block.
 
 from __future__ import annotations
 
-from codegen.integer import PYTHON, Int
+from codegen.ir.integer import PYTHON, Int
 from codegen.names import fresh
 from microkernels.isa import ISA
 from poly.analysis.legality import lane_conflict

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
-from codegen.expr import Load
+from codegen.ir.expr import Load
 from poly.analysis.contraction import formed
 from poly.analysis.roles import expected_bytes, roles
 from poly.autoschedule.rules.attempt import applied, attempt

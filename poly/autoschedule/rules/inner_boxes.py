@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import product
 from math import ceil, prod
 
-from codegen.expr import Load
+from codegen.ir.expr import Load
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
 from microkernels.kernel import LEVELS, OuterProduct

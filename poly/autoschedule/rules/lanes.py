@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 
-from codegen.expr import Load
-from codegen.program import APART
+from codegen.ir.expr import Load
+from codegen.ir.program import APART
 from poly.analysis.legality import lane_conflict, race
 from poly.autoschedule.rules.attempt import applied, attempt
 from poly.autoschedule.rules.form import Form

@@ -7,8 +7,8 @@ for i:                                      for i_tile:
     for k < 3: s += (X[i, k] - Y[j, k])²          s = 0; s += (X[i, 0] - Y[j, 0])²; …
     out[i] += exp(-s)                             out[i] += exp(-s)
 
-The tile's results and operands stay in registers over all of j (codegen/register_tile.py), each lane has a result of
-its own, and an iteration of j loads a few scalars. Lanes along j would load Y at strides, and combine at the end.
+The tile's results and operands stay in registers over all of j (codegen/lanes/register_tile.py), each lane has a result
+of its own, and an iteration of j loads a few scalars. Lanes along j would load Y at strides, and combine at the end.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from math import prod
 
-from codegen.expr import Load
+from codegen.ir.expr import Load
 from poly.autoschedule.rules.attempt import attempt
 from poly.autoschedule.rules.pivots import counting
 from poly.ir.edits import fresh

@@ -15,7 +15,7 @@ from contextlib import suppress
 
 import islpy as isl
 
-from codegen.integer import PYTHON, Affine
+from codegen.ir.integer import PYTHON, Affine
 from codegen.names import fresh
 from poly.analysis.legality import carried, chained, lane_conflict
 from poly.analysis.values import ValueFlow

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from math import gcd, inf
 
-from codegen.expr import Load
+from codegen.ir.expr import Load
 from poly.analysis.legality import lane_conflict, recurs
 from poly.autoschedule.rules.attempt import attempt
 from poly.autoschedule.rules.distances import STEEPEST

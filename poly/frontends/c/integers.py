@@ -23,7 +23,7 @@ from poly.frontends.c.declarations import (
     type_of,
 )
 from poly.frontends.c.loops import STEPS, Head, LoopHeads
-from poly.frontends.c.typed import INDICES, common
+from poly.frontends.c.typed import INDICES, INTEGERS, common
 from poly.frontends.effects import Assigned, Chosen, Effect, Effects, Repeated, Scoped, Values, lost
 
 
@@ -108,8 +108,7 @@ class Integers(LoopHeads):
         kinds = [common(array.type.dtype, "int") for array in arrays if isinstance(array, ArrayName)]
         if kinds:
             return max(kinds)  # i64 after i32
-        unsigned = name in self.roles.unsigned or (isinstance(before, Known) and before.kind == "uint")
-        return "uint" if unsigned else "int"
+        return self.roles.kinds.get(name, before.kind if isinstance(before, Known) else "int")
 
     def effects(self, node: c_ast.For, head: Head) -> Effects:
         """What the body of a loop does to integers, whose names in it stand for what they are before each statement."""
@@ -118,21 +117,21 @@ class Integers(LoopHeads):
             for name, meaning in self.names.items():
                 if isinstance(meaning, Known | Unknown) and changed.written(name):
                     self.names[name] = self._itself(name)
-            self.names[head.counter] = CounterName(False, head.wraps_at)
+            self.names[head.counter] = CounterName(False, head.kind)
             return tuple(self._effects([node.stmt]))
 
     @contextmanager
     def _followed(self) -> Iterator[None]:
         """Names change their meanings in here only, and nothing is refused that wraps around."""
-        before, modular, self.following = self.names, self._modular, self.following + 1
-        self.names, self._modular = dict(before), True
+        before, modular, self.following = self.names, self.modular, self.following + 1
+        self.names, self.modular = dict(before), True
         try:
             yield
         finally:
-            self.names, self._modular, self.following = before, modular, self.following - 1
+            self.names, self.modular, self.following = before, modular, self.following - 1
 
     def _itself(self, name: str) -> Known:
-        return Known(ast.Name(name, ast.Load()), "uint" if name in self.roles.unsigned else "int")
+        return Known(ast.Name(name, ast.Load()), self.roles.kinds.get(name, "int"))
 
     def _effects(self, nodes: Iterable[c_ast.Node]) -> Iterator[Effect]:
         for node in nodes:
@@ -176,7 +175,7 @@ class Integers(LoopHeads):
             except SpecError:
                 head = None
             if head is not None:
-                self.names[head.counter] = CounterName(False, head.wraps_at)
+                self.names[head.counter] = CounterName(False, head.kind)
             body = tuple(self._effects([node.stmt]))
         yield Repeated(None if head is None else head.counted, body)
         match node.init:
@@ -191,4 +190,4 @@ class Integers(LoopHeads):
             found = self.value(node)
         except SpecError:
             return None
-        return found.node if found.kind in ("int", "uint", *INDICES) else None
+        return found.node if found.kind in (*INTEGERS, *INDICES) else None

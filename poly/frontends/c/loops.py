@@ -22,7 +22,7 @@ from poly.frontends.c.declarations import (
     type_of,
 )
 from poly.frontends.c.place import shown
-from poly.frontends.c.typed import Value
+from poly.frontends.c.typed import UNSIGNED, Value
 from poly.frontends.c.values import Values
 from poly.frontends.counted import CountedLoop
 from poly.frontends.effects import lost
@@ -34,16 +34,14 @@ STEPS = {"p++": 1, "++": 1, "p--": -1, "--": -1}
 
 @dataclass(frozen=True)
 class Head:
-    """`for (counter = low; …; counter += step)`, which ends at the first of several `ends`, as Python's ranges do.
-
-    `wraps_at` has the bits at which the counter wraps around, 0 if it is signed.
-    """
+    """`for (counter = low; …; counter += step)`, which ends at the first of several `ends`, as Python's ranges do."""
 
     counter: str
     low: ast.expr
     step: int
     ends: tuple[ast.expr, ...]
-    wraps_at: int
+    kind: str
+    """The kind of integers that the counter has."""
 
     @property
     def first(self) -> list[ast.expr]:
@@ -100,18 +98,18 @@ class LoopHeads(Values):
         Raises:
             SpecError: it does not count one integer in constant steps between integers.
         """
-        name, first, wraps_at = self._start(node)
+        name, first, kind = self._start(node)
         low = self.integer(first)
-        start = Value(low, "uint" if wraps_at else "int")
+        start = Value(low, kind)
         self.check_wrap(first, start, Value(low, "int"))
         before, inside = self.names, Uses.of([node.stmt])
         changed = [n for n, found in before.items() if isinstance(found, Known) and inside.written(n)]
         self.names = {**before, **{local: Unknown(lost(local)) for local in changed}}
         step = self._step(node, name)
-        if step < 0 and wraps_at:
+        if step < 0 and kind in UNSIGNED:
             why = f"`{name}` is unsigned and counts down: it wraps around below 0"
             raise self.refuse(node, why, "Declare it as int or ptrdiff_t.")
-        head = Head(name, low, step, tuple(self._ends(node, node.cond, name, start, step)), wraps_at)
+        head = Head(name, low, step, tuple(self._ends(node, node.cond, name, start, step)), kind)
         self.names = before
         for value in (*head.first, *head.ends):
             if any(isinstance(part, ast.IfExp) for part in ast.walk(value)):
@@ -119,19 +117,19 @@ class LoopHeads(Values):
                 raise self.refuse(node, why, "Start at max(a, b), end at min(a, b), and put the rest in an `if`.")
         return head
 
-    def _start(self, node: c_ast.For) -> tuple[str, c_ast.Node, int]:
-        """The counter of a loop, its first value, and the bits at which it wraps around."""
+    def _start(self, node: c_ast.For) -> tuple[str, c_ast.Node, str]:
+        """The counter of a loop, its first value, and its kind of integers."""
         match node.init:
             case c_ast.DeclList(decls=[c_ast.Decl(name=name, type=kind, init=first)]) if first is not None:
                 found = type_of(kind, self.typedefs)
                 if found is None or found.dtype not in COUNTING or found.extents:
                     raise self.refuse(node, f"the counter `{name}` is no int", "Count by an int or long.")
                 self._check_counter(node, name, new=True)
-                return name, first, found.wraps_at
+                return name, first, found.counting
             case c_ast.Assignment(op="=", lvalue=c_ast.ID(name=name), rvalue=first):
                 self._check_counter(node, name, new=False)
                 is_counter = isinstance(self.names.get(name), Unknown)
-                return name, first, self.roles.unsigned.get(name, 0) if is_counter else 0
+                return name, first, self.roles.kinds.get(name, "int") if is_counter else "int"
         raise self.refuse(node, "this loop does not start one counter", "Write `for (int i = 0; i < n; i++)`.")
 
     def _check_counter(self, node: c_ast.For, name: str, new: bool) -> None:

@@ -10,9 +10,9 @@ from tempfile import TemporaryDirectory
 
 from pycparser import c_ast, c_parser
 
-from codegen import processes
-from codegen.compiler import find_compiler
-from codegen.files import write_file
+from codegen.system import processes
+from codegen.system.files import write_file
+from codegen.toolchain.compiler import find_compiler
 from microkernels.errors import plain
 from poly.errors import SpecError
 from poly.frontends.c.renaming import with_free_names
@@ -49,6 +49,8 @@ BUILT_IN = ("<built-in>", "<command-line>", "<command line>")
 """What preprocessors call the files of their own macros."""
 POLY = "__POLY__"
 """The macro that is defined while poly reads a text."""
+IMAGINARY = "1.0iF", "_Complex_I"
+"""How <complex.h> writes the imaginary unit, and a name for it."""
 SYSTEM = "3"
 """The flag of a line marker for text from system headers."""
 
@@ -171,7 +173,7 @@ def _own_lines(text: str) -> tuple[list[tuple[str, int, str]], str]:
             own = owned.setdefault(file, SYSTEM not in marker[3].split() and file not in BUILT_IN)
             continue
         if own and line.strip():
-            found.append((file, number, line))
+            found.append((file, number, line.replace(*IMAGINARY)))
         elif not own:
             system.append(line)
         number += 1

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from pycparser import c_ast
 
-from codegen.integer import Affine
-from microkernels.dtypes import DTYPES
+from codegen.ir.integer import Affine
+from microkernels.dtypes import ANNOTATED
 from poly.errors import SpecError
 from poly.frontends.c.declarations import (
     ArrayName,
@@ -36,6 +36,7 @@ from poly.frontends.c.procedures import Procedures
 from poly.frontends.c.regions import ScopRegion
 from poly.frontends.c.statements import Statements, annotation
 from poly.frontends.c.tree import parameters
+from poly.frontends.complex_numbers import in_parts
 from poly.frontends.polynomials import Polynomial, expression, greatest, indices, polynomial, split, total
 from poly.frontends.python import nest_of
 from poly.ir.nest import Nest
@@ -158,9 +159,7 @@ class Reader:
         self.integers = self.uses.sources({name for node in contexts for name in integer_contexts(node)})
         looking = self.uses.sources({name for node in self.body for name in subscript_names(node)})
         counters = frozenset(_counters(self.body))
-        roles = NameUses(
-            self.uses, counters, frozenset(self.integers), frozenset(looking), dict(self._unsigned()), data
-        )
+        roles = NameUses(self.uses, counters, frozenset(self.integers), frozenset(looking), dict(self._kinds()), data)
         self.statements = Statements(self.source, self.typedefs, roles)
         self.sizes: dict[str, Affine] = {}
         self.arguments: dict[str, tuple[CType, c_ast.Decl]] = {}
@@ -189,7 +188,7 @@ class Reader:
         made = ast.FunctionDef(self.name, ast.arguments([], arguments, None, [], [], None, []), body, [], None)
         marked(made, self.region.function, self.source)
         ast.fix_missing_locations(made)
-        environment = {**DTYPES, **self.sizes}
+        made, environment = in_parts(made, self.source, {**ANNOTATED, **self.sizes})
         return nest_of(made, self.source, environment, reassociate, ast.unparse(made) + "\n")
 
     def local_variables(self) -> list[c_ast.Decl]:
@@ -213,12 +212,12 @@ class Reader:
         found = [n for n in self.unit.tree.ext if isinstance(n, c_ast.Decl) and not isinstance(n.type, c_ast.FuncDecl)]
         return {n.name: n for n in found if n.name in self.uses.found and n.name not in hidden}
 
-    def _unsigned(self) -> Iterable[tuple[str, int]]:
-        """The unsigned locals, and the bits at which they wrap around."""
+    def _kinds(self) -> Iterable[tuple[str, str]]:
+        """The locals of integers, and their kinds."""
         for node in _declarations((*self.region.before, *self.body)):
             found = type_of(node.type, self.typedefs)
-            if found is not None and found.unsigned:
-                yield node.name, found.wraps_at
+            if found is not None and found.is_integer and not found.extents:
+                yield node.name, found.counting
 
     def _enumerate(self, enum: c_ast.Enum) -> None:
         number = 0
@@ -235,7 +234,8 @@ class Reader:
         if value.number is None:
             raise refusal(node, self.source, f"`{node.name}` is no constant number", "Write a literal.")
         number = found.rounded(value.number)
-        self.statements.names[node.name] = Known(ast.Constant(number), "int" if found.is_integer else found.dtype)
+        kind = found.counting if found.is_integer else found.dtype
+        self.statements.names[node.name] = Known(ast.Constant(number), kind)
         self.constants[node.name] = number
 
     def _declare_global(self, name: str, node: c_ast.Decl) -> list[ast.stmt]:
@@ -264,7 +264,7 @@ class Reader:
         name = node.name
         if name is None or (name not in self.uses.found and name not in self.integers):
             return
-        if found is None:
+        if found is None or (found.is_complex and self.outlines):
             raise refusal(node, self.source, *unknown_type(name, node))
         if "volatile" in node.quals:
             raise refusal(node, self.source, f"`{name}` is volatile: its accesses are effects", "Leave it out.")
@@ -279,7 +279,7 @@ class Reader:
             self.statements.names[name] = ArrayName(found)
             self.arguments[name] = (found, node)
         elif is_size:
-            self.statements.names[name] = SizeName(found.wraps_at)
+            self.statements.names[name] = SizeName(found.counting)
             self.sizes[name] = Affine.name(name)
         else:
             if found.unsigned:

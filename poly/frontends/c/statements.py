@@ -29,7 +29,7 @@ from poly.frontends.c.inlining import is_value
 from poly.frontends.c.integers import Integers, stepped
 from poly.frontends.c.loops import STEPS, numerator
 from poly.frontends.c.place import marked, shown
-from poly.frontends.c.typed import INDICES, Value, converted
+from poly.frontends.c.typed import INDICES, INTEGERS, Value, converted
 from poly.frontends.effects import iterated, joined, lost
 from poly.frontends.polynomials import Range, expression, polynomial
 from poly.frontends.source import Source
@@ -137,7 +137,7 @@ class Statements(Integers):
             return self.local_array(node, found)
         if self.counts(name, found):
             self.names[name] = Unknown(lost(name))
-            return self._known_integer(node, name, node.init, found.unsigned) if node.init is not None else []
+            return self._known_integer(node, name, node.init) if node.init is not None else []
         if found.unsigned:
             raise self.refuse(node, f"`{name}` is unsigned, and wraps around", "Declare it as int or double.")
         self.names[name] = ScalarName(found.dtype)
@@ -147,7 +147,7 @@ class Statements(Integers):
         """The declaration of a local scalar, with a value unless one comes first wherever it is used."""
         value: ast.expr | None = None
         if node.init is not None:
-            value = converted(self.value(node.init), found.dtype)
+            value = converted(self.stored(node.init, found.dtype), found.dtype)
         elif not self.roles.uses.starts_by_itself(node.name):
             if self.roles.uses.is_read_first(node.name):
                 why = f"`{node.name}` may be read before it has a value"
@@ -192,13 +192,14 @@ class Statements(Integers):
             made.append(marked(ast.Assign([target], value), given, self.source))
         return made
 
-    def _known_integer(self, node: c_ast.Node, name: str, value: c_ast.Node, unsigned: bool) -> list[ast.stmt]:
+    def _known_integer(self, node: c_ast.Node, name: str, value: c_ast.Node) -> list[ast.stmt]:
         found = self.value(value)
-        if found.kind not in ("int", "uint", *INDICES):
+        if found.kind not in (*INTEGERS, *INDICES):
             raise self.refuse(node, f"`{name}` gets a value that is no integer of counters and sizes", "Use double.")
         terms = polynomial(found.node) if name in names_in([value]) else None
         value_here = found.node if terms is None else expression(terms)
-        kind = found.kind if found.kind in INDICES else "uint" if unsigned or found.kind == "uint" else "int"
+        kind = found.kind if found.kind in INDICES else self.roles.kinds.get(name, found.kind)
+        self.check_kept(node, found, kind)
         self.names[name] = Known(value_here, kind)
         return []
 
@@ -227,12 +228,13 @@ class Statements(Integers):
                 case Known() | Unknown():
                     if op != "=":
                         value = c_ast.BinaryOp(op[:-1], target, value, coord=node.coord)
-                    return self._known_integer(node, target.name, value, False)
+                    return self._known_integer(node, target.name, value)
         place = self.value(target)
-        right = self.value(value)
+        right = self.stored(value, place.kind)
         if op != "=":  # the element is read by nodes of its own, since nodes tell reads and writes apart
-            combined = self._bits if op[:-1] in ("<<", ">>", "&") else self._binary
-            right = marked_value(combined(node, op[:-1], self.value(target), right), node, self.source)
+            combined = self.bits if op[:-1] in ("<<", ">>", "&") else self.binary
+            with self.wrapping(op in ("+=", "-=", "*=") and self.keeps_bits(value, place.kind)):
+                right = marked_value(combined(node, op[:-1], self.value(target), right), node, self.source)
         stored = ast.Assign([_store(place.node)], converted(right, place.kind))
         return [stored]
 
@@ -249,7 +251,7 @@ class Statements(Integers):
         inside, behind = iterated(loop, body, values, self.is_natural)
         self._loops = (*around, head.range)
         self.names = {**before, **self.meanings(inside, before)}
-        self.names[head.counter] = CounterName(any(map(self.is_natural, head.least)), head.wraps_at)
+        self.names[head.counter] = CounterName(any(map(self.is_natural, head.least)), head.kind)
         statements = self._body(node.stmt)
         if head.tests:
             test = head.tests[0] if len(head.tests) == 1 else ast.BoolOp(ast.And(), list(head.tests))

@@ -5,31 +5,36 @@ from __future__ import annotations
 import ast
 import math
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
 from pycparser import c_ast
 
-from poly.errors import SpecError
 from poly.frontends.c import declarations
+from poly.frontends.c.arithmetic import BITS, BITS_OF, Arithmetic, integer_literal
 from poly.frontends.c.declarations import (
     ArrayName,
     CounterName,
     ElementName,
     Known,
-    Meaning,
     ScalarName,
     SizeName,
     Unknown,
 )
-from poly.frontends.c.place import marked, refusal, shown
+from poly.frontends.c.place import marked, shown
 from poly.frontends.c.tree import below
 from poly.frontends.c.typed import (
     ARITHMETIC,
     FLOATS,
+    IMAGINARY,
     INDICES,
+    INTEGERS,
     NARROW,
+    OF_COMPLEX,
+    PARTS,
+    UNIT,
+    UNSIGNED,
     Value,
     call,
     common,
@@ -38,20 +43,15 @@ from poly.frontends.c.typed import (
     in_single,
     literal,
     numeral,
+    of_complex,
     operation,
-    towards_zero,
-    wide,
 )
 from poly.frontends.effects import REMEDY
-from poly.frontends.polynomials import polynomial
-from poly.frontends.source import Source
 
 COMPARISONS: Mapping[str, type[ast.cmpop]] = {
     "<": ast.Lt, "<=": ast.LtE, ">": ast.Gt, ">=": ast.GtE, "==": ast.Eq, "!=": ast.NotEq,
 }  # fmt: skip
 FOLDED: Mapping[str, Callable[[float, float], float]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
-INT = (-(2**31), 2**31 - 1)
-"""The least and greatest int."""
 FUNCTIONS = (
     "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "sinh", "cosh", "tanh", "erf", "sin", "cos", "tan",
     "atan", "floor", "ceil", "pow", "atan2", "fabs", "fmin", "fmax",
@@ -66,28 +66,11 @@ BUILT_IN = "__builtin_"
 ODD = {"inf": math.inf, "huge_val": math.inf, "nan": math.nan}
 """The values of the built-in functions behind INFINITY, HUGE_VAL and NAN; each may end in `f`."""
 CLASSES = ("isnan", "isinf", "isfinite")
-BITS = "Use << and >> by numbers, & with a mask of the lowest bits, and && and || for conditions."
 KNOWN = f"The functions are {', '.join(FUNCTIONS)}, these with an f at the end for float, abs, {', '.join(CLASSES)}."
 
 
-class Values:
+class Values(Arithmetic):
     """Translates the expressions of one function, given the meanings of names at the present place."""
-
-    def __init__(self, source: Source, typedefs: Mapping[str, c_ast.Node]) -> None:
-        self.source = source
-        self.typedefs = typedefs
-        self.names: dict[str, Meaning] = {}
-        self.following = 0
-        """How many loops' effects are being followed here, before their bodies are translated."""
-        self.lost: set[str] = set()
-        """The integers whose values are used where they don't follow from counters and sizes."""
-        self.indexes_data = False
-        """Whether a subscript or bound depends on data."""
-        self._modular = False
-        """Whether what wraps around in the present expression has no effect."""
-
-    def refuse(self, node: c_ast.Node, why: str, remedy: str) -> SpecError:
-        return refusal(node, self.source, why, remedy)
 
     def value(self, node: c_ast.Node) -> Value:
         """An expression.
@@ -114,13 +97,13 @@ class Values:
             case c_ast.UnaryOp(op="*", expr=operand):
                 return self.element(c_ast.ArrayRef(*_pointed(operand), coord=node.coord))
             case c_ast.BinaryOp(op=op, left=left, right=right) if op in ARITHMETIC or op == "%":
-                return self._binary(node, op, self.value(left), self.value(right))
+                return self.binary(node, op, self.value(left), self.value(right))
             case c_ast.BinaryOp(op=op) if op in COMPARISONS or op in ("&&", "||"):
                 return self._flag(node)
             case c_ast.UnaryOp(op="!"):
                 return self._flag(node)
             case c_ast.TernaryOp(cond=cond, iftrue=then, iffalse=other):
-                return self._choice(self.test(cond), self.value(then), self.value(other))
+                return self._choice(node, self.test(cond), self.value(then), self.value(other))
             case c_ast.Cast(to_type=wanted, expr=operand):
                 return self._cast(node, wanted, self.value(operand))
             case c_ast.FuncCall():
@@ -129,7 +112,7 @@ class Values:
                 why = f"`{shown(node)}` has a side effect inside an expression"
                 raise self.refuse(node, why, "Write it as a statement of its own.")
             case c_ast.BinaryOp(op="&" | "|" | "^" | "<<" | ">>" as op, left=left, right=right):
-                return self._bits(node, op, self.value(left), self.value(right))
+                return self.bits(node, op, self.value(left), self.value(right))
             case c_ast.UnaryOp(op="~"):
                 raise self.refuse(node, f"`{shown(node)}` is an operation on bits, which poly has not", BITS)
         raise self.refuse(
@@ -153,17 +136,17 @@ class Values:
             case "float":
                 return literal(float(np.float32(text.rstrip("fF"))), "f32")
             case kind if "int" in kind:
-                digits = text.rstrip("uUlL")
-                octal = len(digits) > 1 and digits[0] == "0" and digits[1] not in "xXbB"
-                return literal(int(digits, 8 if octal else 0), "uint" if "u" in text.lower() else "int")
+                return integer_literal(text)
             case "char" if len(text) == 3:
                 return literal(ord(text[1]), "int")
         raise self.refuse(node, f"`{text}` is no number that poly knows", "Use int, float and double.")
 
     def _name(self, node: c_ast.ID, name: str) -> Value:
         match self.names.get(name):
-            case CounterName(wraps_at=bits) | SizeName(wraps_at=bits):
-                return Value(ast.Name(name, ast.Load()), "uint" if bits else "int", weak=True)
+            case None if name == UNIT:
+                return IMAGINARY
+            case CounterName(kind=kind) | SizeName(kind=kind):
+                return Value(ast.Name(name, ast.Load()), kind, weak=True)
             case ScalarName(dtype):
                 return Value(ast.Name(name, ast.Load()), dtype)
             case ElementName(dtype):
@@ -200,17 +183,40 @@ class Values:
 
     def _subscript(self, node: c_ast.Node) -> ast.expr:
         """A subscript, in which an element of an array of integers may be looked up."""
-        if any(isinstance(part, c_ast.ArrayRef) or self._is_element(part) for part in below(node)):
-            found = self.value(node)
-            if found.kind in INDICES:
-                return found.node
-        if not self._is_address(node):
+        with self.wrapping(self._is_address(node)):
+            if any(isinstance(part, c_ast.ArrayRef) or self._is_element(part) for part in below(node)):
+                found = self.value(node)
+                if found.kind in INDICES:
+                    return found.node
             return self.integer(node)
-        before, self._modular = self._modular, True
-        try:
-            return self.integer(node)
-        finally:
-            self._modular = before
+
+    def stored(self, node: c_ast.Node, kind: str) -> Value:
+        """A value that is stored in a type, of which a small integer has the lowest bits alone."""
+        with self.wrapping(self.keeps_bits(node, kind)):
+            return self.value(node)
+
+    def keeps_bits(self, node: c_ast.Node, kind: str) -> bool:
+        """Whether the bits of a type depend on no higher ones, as in sums and products of integers."""
+        if kind not in (*NARROW, "i32"):
+            return False
+        match node:
+            case c_ast.BinaryOp(op="+" | "-" | "*", left=left, right=right):
+                return self.keeps_bits(left, kind) and self.keeps_bits(right, kind)
+            case c_ast.UnaryOp(op="+" | "-", expr=operand):
+                return self.keeps_bits(operand, kind)
+            case c_ast.Constant(type=number):
+                return "int" in number
+            case c_ast.ArrayRef(name=c_ast.ArrayRef() as row):
+                return self.keeps_bits(row, kind)
+            case c_ast.ArrayRef(name=c_ast.ID(name=name)) | c_ast.ID(name=name):
+                match self.names.get(name):
+                    case ArrayName(type=found):
+                        return found.is_integer
+                    case ScalarName(dtype=dtype) | ElementName(dtype=dtype):
+                        return dtype not in FLOATS
+                    case CounterName(kind=kind) | SizeName(kind=kind) | Known(kind=kind):
+                        return kind not in FLOATS
+        return False
 
     def _is_element(self, node: c_ast.Node) -> bool:
         """Whether a name is that of an integer that stands for an element."""
@@ -229,10 +235,10 @@ class Values:
                 return kind == "int" and "u" not in text.lower()
             case c_ast.ID(name=name):
                 match self.names.get(name):
-                    case CounterName(wraps_at=bits) | SizeName(wraps_at=bits):
-                        return bits != 32
+                    case CounterName(kind=kind) | SizeName(kind=kind):
+                        return kind != "uint"
                     case Known(kind=kind):
-                        return kind == "int"
+                        return kind in ("int", "long")
         return False
 
     def integer(self, node: c_ast.Node) -> ast.expr:
@@ -241,7 +247,7 @@ class Values:
 
     def integer_value(self, node: c_ast.Node) -> Value:
         found = self.value(node)
-        if found.kind not in ("int", "uint"):
+        if found.kind not in INTEGERS:
             self.indexes_data = True
             why = f"`{shown(node)}` is data: a subscript, bound or extent can't depend on it"
             remedy = "Write what a statement advances in terms of the counters: `2*i` for a `j` that grows by 2."
@@ -253,41 +259,19 @@ class Values:
         return found
 
     def _negative(self, node: c_ast.Node, value: Value) -> Value:
-        self._check_sign(node, value)
+        self.check_sign(node, literal(0, value.kind), value)
         if value.number is not None:
             return literal(-value.number, value.kind)
         kind = common(value.kind, "int") if value.kind in NARROW else value.kind
         return Value(ast.UnaryOp(ast.USub(), converted(value, kind)), kind, value.weak)
 
-    def _check_sign(self, node: c_ast.Node, *values: Value) -> None:
-        if self._modular or all(value.number is not None for value in values):
-            return
-        if any(value.kind == "uint" for value in values):
-            raise self.refuse(
-                node,
-                f"`{shown(node)}` is unsigned, and wraps around where it would be negative",
-                "Declare its names as int or ptrdiff_t, or compare sums: `i + 1 < n`.",
-            )
-
-    def check_wrap(self, node: c_ast.Node, *values: Value) -> None:
-        """Refuse to combine an unsigned integer with one that may be negative, which C makes unsigned, too."""
-        kinds = {value.kind for value in values}
-        if self._modular:
-            return
-        if kinds == {"int", "uint"} and not all(self.is_natural(value.node) for value in values):
-            raise self.refuse(
-                node,
-                f"`{shown(node)}` makes unsigned what may be negative, so that it wraps around",
-                "Declare all its names as int or ptrdiff_t.",
-            )
-
-    def _binary(self, node: c_ast.Node, op: str, left: Value, right: Value) -> Value:
+    def binary(self, node: c_ast.Node, op: str, left: Value, right: Value) -> Value:
         kind = common(left.kind, right.kind)
         if op == "-":
-            self._check_sign(node, *(v for v in (left, right) if kind == "uint"))
+            self.check_sign(node, left, right)
         self.check_wrap(node, left, right)
-        if op in ("/", "%") and kind not in FLOATS:
-            return self._divided(node, op, left, right)
+        if op in ("/", "%") and kind not in (*FLOATS, *PARTS):
+            return self.divided(node, op, left, right)
         if op == "%":
             raise self.refuse(node, f"`{shown(node)}` is the rest of a fraction", "Use / and floor.")
         if left.number is not None and right.number is not None:
@@ -300,7 +284,7 @@ class Values:
     def _folded(self, node: c_ast.Node, op: str, left: float, right: float, kind: str) -> Value:
         if kind not in FLOATS:
             number = FOLDED[op](left, right)
-            if not INT[0] <= number <= INT[1] and all(part.type == "int" for part in _constants(node)):
+            if not -(1 << BITS_OF[kind]) * (kind not in UNSIGNED) <= number < 1 << BITS_OF[kind]:
                 raise self.refuse(node, f"`{shown(node)}` overflows int", "Write one of its numbers as long: `65536L`.")
             return literal(number, kind)
         of = np.float32 if kind == "f32" else np.float64
@@ -310,66 +294,8 @@ class Values:
             raise self.refuse(node, f"`{shown(node)}` is no finite number", "Write a number.")
         return literal(float(found), kind)
 
-    def _divided(self, node: c_ast.Node, op: str, left: Value, right: Value) -> Value:
-        """A division of integers, which C rounds towards zero: of literals, of counters and sizes, or of data.
-
-        A double has the quotient of two integers of 32 bits with so many digits that it rounds to no other integer.
-        """
-        by = right.number
-        if left.number is not None and by:
-            quotient = abs(int(left.number)) // abs(int(by)) * (1 if (left.number < 0) == (by < 0) else -1)
-            return literal(quotient if op == "/" else int(left.number) - quotient * int(by), left.kind)
-        if {left.kind, right.kind} <= {"int", "uint"} and (by is None or by > 0):
-            return Value(towards_zero(op, left.node, right.node, self.is_natural(left.node)), left.kind, weak=True)
-        if common(left.kind, right.kind) != "i32":
-            remedy = "Divide counters and sizes by positive ones, or divide as double: `(double)a / b`."
-            raise self.refuse(node, f"`{shown(node)}` divides integers", remedy)
-        whole = call("i32", ast.BinOp(wide(left), ast.Div(), wide(right)))
-        if op == "/":
-            return Value(whole, "i32")
-        return Value(operation("-", converted(left, "i32"), operation("*", whole, converted(right, "i32"))), "i32")
-
-    def _bits(self, node: c_ast.Node, op: str, left: Value, right: Value) -> Value:
-        """Shifts by a number, and the lowest bits: products, quotients that round down, and what these leave."""
-        number, kind = right.number, common(left.kind, "int")
-        mask = isinstance(number, int) and number > 0 and not number & (number + 1)
-        fits = mask if op == "&" else op in ("<<", ">>") and isinstance(number, int) and 0 <= number < 31
-        if not fits or not isinstance(number, int) or kind not in ("int", "uint", "i32"):
-            raise self.refuse(node, f"`{shown(node)}` is an operation on bits, which poly has not", BITS)
-        factor = number + 1 if op == "&" else 1 << number
-        if op == "<<":
-            return self._binary(node, "*", left, literal(factor, "int"))
-        if kind != "i32":
-            kinds = {">>": ast.FloorDiv(), "&": ast.Mod()}
-            return Value(ast.BinOp(left.node, kinds[op], numeral(factor)), kind, weak=True)
-        down = call("i32", call("floor", ast.BinOp(wide(left), ast.Mult(), numeral(1 / factor))))
-        if op == ">>":
-            return Value(down, kind)
-        return Value(operation("-", converted(left, kind), operation("*", down, numeral(factor))), kind)
-
-    def is_natural(self, node: ast.expr) -> bool:
-        """Whether an integer expression can't be negative, as far as signs tell."""
-        match node:
-            case ast.BinOp(op=ast.FloorDiv() | ast.Mod()):
-                return True  # others are refused
-            case ast.IfExp(body=first, orelse=second):
-                return self.is_natural(first) and self.is_natural(second)
-            case ast.BinOp(left=first, op=ast.Add() | ast.Mult(), right=second) if self.is_natural(first):
-                if self.is_natural(second):
-                    return True
-        found = polynomial(node)
-
-        def natural(name: str) -> bool:
-            match self.names.get(name):
-                case CounterName(natural=is_natural):
-                    return is_natural
-                case SizeName():
-                    return True
-            return False
-
-        return found is not None and all(f >= 0 and all(map(natural, key)) for key, f in found.items())
-
-    def _choice(self, test: ast.expr, then: Value, other: Value) -> Value:
+    def _choice(self, node: c_ast.Node, test: ast.expr, then: Value, other: Value) -> Value:
+        self.check_wrap(node, then, other)
         kind = common(then.kind, other.kind)
         made = ast.IfExp(test, converted(then, kind), converted(other, kind))
         if kind == "f32" and then.weak and other.weak:
@@ -380,10 +306,13 @@ class Values:
         to = declarations.type_of(wanted, self.typedefs)
         if to is None or to.extents:
             raise self.refuse(node, f"`{shown(node)}` is a conversion to no scalar type of poly", "Use int and double.")
-        if to.dtype in ("i32", "i64") and value.kind in ("int", "uint"):
-            made = replace(value, kind="uint" if to.unsigned else "int")
-            self.check_wrap(node, value, made)
-            return made
+        if to.is_complex or value.kind in PARTS:
+            return Value(converted(value, to.dtype), to.dtype, value.weak)
+        if to.is_integer and value.number is not None and math.isfinite(value.number):
+            return literal(to.rounded(int(value.number)), to.counting)
+        if to.dtype in declarations.COUNTING and value.kind in INTEGERS:
+            self.check_kept(node, value, to.counting)
+            return replace(value, kind=to.counting)
         if to.unsigned:
             raise self.refuse(node, f"`{shown(node)}` makes data unsigned, which wraps around", "Use a signed type.")
         if value.number is not None and not to.is_integer:
@@ -401,10 +330,13 @@ class Values:
         odd = name.removeprefix(BUILT_IN)
         if name != odd and (odd in ODD or odd.removesuffix("f") in ODD):
             return literal(ODD[odd if odd in ODD else odd[:-1]], "f64" if odd in ODD else "f32")
+        if OF_COMPLEX.get(name) == len(given):
+            return of_complex(name, [self.value(arg) for arg in given])
         self._check_function(node, name, len(given))
         args = [self.value(arg) for arg in given]
         if name in ABSOLUTE:
-            kind = args[0].kind if args[0].kind in ("int", "uint") else ABSOLUTE[name]
+            kind = common(args[0].kind, "int" if name == "abs" else "long")
+            kind = kind if kind in INTEGERS else ABSOLUTE[name]
             return Value(call("abs", converted(args[0], kind)), kind, args[0].weak)
         plain, kind = (name[:-1], "f32") if name[:-1] in FUNCTIONS and name.endswith("f") else (name, "f64")
         nodes = [converted(arg, kind) for arg in args]
@@ -454,10 +386,6 @@ def _class(node: c_ast.FuncCall) -> str | None:
     """The one of CLASSES that a call asks for, if it does."""
     name = node.name.name.removeprefix(BUILT_IN).removesuffix("_sign") if isinstance(node.name, c_ast.ID) else ""
     return name if name in CLASSES and node.args and len(node.args.exprs) == 1 else None
-
-
-def _constants(node: c_ast.Node) -> Iterator[c_ast.Node]:
-    return (part for part in below(node) if isinstance(part, c_ast.Constant))
 
 
 def _pointed(node: c_ast.Node) -> tuple[c_ast.Node, c_ast.Node]:

@@ -21,8 +21,8 @@ from functools import reduce
 
 import islpy as isl
 
-from codegen.instructions import MEMORIES, Barrier, Memory
-from codegen.program import Instructions, PrintedStatement
+from codegen.ir.instructions import MEMORIES, Barrier, Memory
+from codegen.ir.program import Instructions, PrintedStatement
 from poly.errors import ScheduleError
 from poly.ir.edits import sequence
 from poly.ir.instances import loop_values

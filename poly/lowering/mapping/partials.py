@@ -16,15 +16,15 @@ from functools import reduce
 
 import islpy as isl
 
-from codegen.expr import Binary, Const, Expr, Load
-from codegen.instructions import ITEM, Cell, Write
-from codegen.integer import Affine, Linear, compare
-from codegen.loop_ir import If
-from codegen.loop_ir import Node as LoopNode
+from codegen.ir.expr import Binary, Const, Expr, Load
+from codegen.ir.instructions import ITEM, Cell, Write
+from codegen.ir.integer import Affine, Linear, compare
+from codegen.ir.loop_ir import If
+from codegen.ir.loop_ir import Node as LoopNode
+from codegen.ir.program import Buffer, Instructions, PrintedStatement, Workspace
+from codegen.ir.promotion import limits
+from codegen.lanes.simd import reduced
 from codegen.names import another, c_name
-from codegen.program import Buffer, Instructions, PrintedStatement, Workspace
-from codegen.promotion import limits
-from codegen.simd import reduced
 from microkernels.dtypes import DType
 from poly.errors import ScheduleError
 from poly.ir.edits import chain, edit, sequence

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from codegen.expr import Load, loads, map_loads
-from codegen.integer import Int, Linear
+from codegen.ir.expr import Load, loads, map_loads
+from codegen.ir.integer import Int, Linear
 from microkernels.errors import plain
 from poly.analysis.values import CHAIN, ValueFlow
 from poly.errors import ScheduleError

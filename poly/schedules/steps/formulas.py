@@ -9,7 +9,7 @@ from typing import NewType
 
 import islpy as isl
 
-from codegen.promotion import LARGEST_INDEX
+from codegen.ir.promotion import LARGEST_INDEX
 from microkernels.errors import shown
 from poly.errors import ScheduleError
 from poly.ir.instances import coordinates

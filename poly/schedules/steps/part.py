@@ -23,7 +23,7 @@ from typing import ClassVar
 
 import islpy as isl
 
-from codegen.expr import Binary, Expr, loads
+from codegen.ir.expr import Binary, Expr, loads
 from microkernels.errors import plain
 from poly.analysis.contraction import terms
 from poly.analysis.dependences import dependences, divide

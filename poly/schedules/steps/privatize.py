@@ -19,8 +19,8 @@ from typing import ClassVar
 
 import islpy as isl
 
-from codegen.expr import Load, map_loads
-from codegen.integer import Affine
+from codegen.ir.expr import Load, map_loads
+from codegen.ir.integer import Affine
 from codegen.names import fresh
 from microkernels.errors import plain
 from poly.analysis.dependences import Dependence

@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
-from codegen.expr import Const, Load, loads
-from codegen.integer import Affine, floor_quotient
+from codegen.ir.expr import Const, Load, loads
+from codegen.ir.integer import Affine, floor_quotient
 from codegen.names import fresh
 from poly.errors import ScheduleError
 from poly.ir.edits import rename_repeats, sequence

@@ -14,8 +14,8 @@ from typing import ClassVar
 
 import islpy as isl
 
-from codegen.expr import placed
-from codegen.integer import Affine
+from codegen.ir.expr import placed
+from codegen.ir.integer import Affine
 from microkernels.errors import plain
 from poly.errors import ScheduleError
 from poly.ir.coordinates import linear

@@ -16,9 +16,9 @@ from typing import ClassVar
 
 import islpy as isl
 
-from codegen.expr import Cast, Expr, Load, loads, map_loads, placed
-from codegen.integer import Int
-from codegen.promotion import type_of
+from codegen.ir.expr import Cast, Expr, Load, loads, map_loads, placed
+from codegen.ir.integer import Int
+from codegen.ir.promotion import type_of
 from microkernels.errors import plain
 from poly.analysis.values import Sources, ValueFlow
 from poly.errors import ScheduleError

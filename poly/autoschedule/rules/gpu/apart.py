@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import ceil, prod
 
-from codegen.expr import loads
+from codegen.ir.expr import loads
 from microkernels.opencl_isa import DeviceISA
 from poly.analysis.legality import is_parallel
 from poly.autoschedule.rules.attempt import attempt

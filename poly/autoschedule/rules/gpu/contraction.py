@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, prod
 
-from codegen.integer import Int, Linear
+from codegen.ir.integer import Int, Linear
 from microkernels.catalogue import GROUP_TUNED, group_gemm, group_tiles
 from microkernels.dtypes import DType
 from microkernels.group_kernel import GroupKernel

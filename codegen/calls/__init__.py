@@ -1,0 +1,1 @@
+"""Calls of what was built: checks of arguments, the fast path, and arrays of other libraries."""

@@ -1,0 +1,1 @@
+"""The values that code is printed from: programs, loops, instructions, integer expressions, and statement bodies."""

@@ -1,0 +1,1 @@
+"""Loops in vector lanes: which loops can run so, and how each kind is printed."""

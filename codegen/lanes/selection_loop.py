@@ -1,0 +1,177 @@
+"""Prints a loop that selects: the extreme key of a chunk in lanes, then its iteration in lanes, then that one alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import cgen
+
+from codegen import style
+from codegen.arithmetic import most, update
+from codegen.ir.integer import Compare, Int, Linear, Test, minimum
+from codegen.ir.program import Assign
+from codegen.lanes.reductions import Counter
+from codegen.lanes.selection import Selection
+from codegen.lanes.simd import LaneReduction, neutral
+from codegen.names import all_fresh, c_name
+from codegen.scalar import Element, StatementPrinter
+from codegen.style import Line
+from microkernels.dtypes import DType, i64
+
+Instead = Callable[[StatementPrinter, Assign], list[cgen.Generable]]
+"""Prints something in place of a statement."""
+
+CHUNK = 32
+"""The vectors of keys among which the extreme one is looked for.
+
+The second look takes as long as the first, and only the chunks that change the extreme have one. It finds what keys are
+made of in L1. 16 bits count the narrowest keys of a chunk.
+"""
+
+
+@dataclass(frozen=True)
+class SelectionNames:
+    """The variables of a selection: the first iteration of a chunk and that behind it, the extreme key of the chunk,
+    the number of its iteration in the chunk, and that iteration."""
+
+    first: str
+    past: str
+    extreme: str
+    place: str
+    chosen: str
+
+    @staticmethod
+    def of(selected: Selection, variable: str, taken: frozenset[str]) -> SelectionNames:
+        root = c_name(selected.element.array)
+        wanted = (f"{variable}_first", f"{variable}_past", f"{root}_key", f"{root}_at", f"{variable}_chosen")
+        return SelectionNames(*all_fresh(wanted, taken))
+
+    @property
+    def all(self) -> frozenset[str]:
+        return frozenset(vars(self).values())
+
+
+Body = Callable[[Int, Mapping[str, Instead]], list[cgen.Generable]]
+"""The loop's body for a value of its variable, with something else in place of some statements."""
+Change = Callable[[StatementPrinter, Assign, Int, str], Line]
+"""What an iteration does to a variable, in place of a statement: by the statement, its iteration and the variable."""
+Lane = Callable[[Int, str], list[cgen.Generable]]
+"""The body of a loop in lanes, for a value of its variable and the name that it updates."""
+Ahead = Callable[[Int], list[cgen.Generable]]
+"""What is done before the lanes of a vector, for the value of the variable in the first of them."""
+Lanes = Callable[[LaneReduction, Counter, Lane, Ahead], list[cgen.Generable]]
+"""A loop in lanes with one reduction."""
+
+
+@dataclass(frozen=True)
+class SelectionLoop:
+    """A loop that runs in chunks: the extreme key of a chunk, its iteration if it is better, and that one alone.
+
+    Several iterations with the same key are told apart by their numbers, never by the order of lanes. Where keys are
+    read from memory, those of the next chunk are fetched meanwhile: the second look would leave memory idle.
+    """
+
+    counter: Counter
+    end: Int
+    selected: Selection
+    size: int
+    """The iterations of a chunk."""
+    body: Body
+    lanes: Lanes
+    names: SelectionNames
+    fetches: bool
+    """Whether the compiler knows `__builtin_prefetch`."""
+
+    def lines(self) -> list[cgen.Generable]:
+        names, selected = self.names, self.selected
+        first, past = Linear.name(names.first), minimum(self.end, Linear.name(names.first) + self.size)
+        start, test = self.counter.start, self.counter.test(first)
+        kind = selected.dtype.c_name
+        body = [
+            Line(f"const int64_t {names.past} = {past};", past.names),
+            Line(f"{kind} {names.extreme} = {neutral(selected.op, selected.dtype)};"),
+            *self._loop(selected.op, selected.dtype, names.extreme, self._key, self._fetched),
+            style.IfStatement(
+                Line(f"{names.extreme} {selected.relation} {selected.place}", selected.names),
+                style.Braces(self._run()),
+            ),
+        ]
+        head = Line(f"int64_t {names.first} = {start}", start.names)
+        return [
+            style.ForStatement(
+                head, Line(str(test), test.names), Line(f"{names.first} += {self.size}"), style.Braces(body)
+            )
+        ]
+
+    def _run(self) -> list[cgen.Generable]:
+        """The iteration with the extreme key, found and run. There is none if all keys are NaN."""
+        names, offsets = self.names, self.selected.offsets
+        chosen = f"const int64_t {names.chosen} = {names.first} + {names.place};"
+        return [
+            Line(f"{offsets.c_name} {names.place} = {self._none};"),
+            *self._loop(self.selected.nearest, offsets, names.place, self._place),
+            style.IfStatement(
+                Line(f"{names.place} != {self._none}"),
+                style.Braces([Line(chosen), *self.body(Linear.name(names.chosen), {})]),
+            ),
+        ]
+
+    def _loop(
+        self, op: str, dtype: DType, variable: str, update: Change, ahead: Ahead = lambda value: []
+    ) -> list[cgen.Generable]:
+        """The chunk's iterations in lanes, with an update of a variable in place of the selection."""
+        reduction = LaneReduction(self.selected.statement, op, Element(variable, ()), variable, dtype, frozenset())
+        first, past = Linear.name(self.names.first), Linear.name(self.names.past)
+
+        def test(value: Int) -> Test:
+            return Compare(value, "<", past)
+
+        def body(value: Int, target: str) -> list[cgen.Generable]:
+            return self._instead(value, lambda printer, statement: [update(printer, statement, value, target)])
+
+        return self.lanes(reduction, Counter(self.counter.variable, first, past, 1, test), body, ahead)
+
+    def _instead(self, value: Int, selection: Instead) -> list[cgen.Generable]:
+        """The loop's body with something in place of the selection."""
+        nothing: dict[str, Instead] = dict.fromkeys(self.selected.payload, _nothing)
+        return self.body(value, nothing | {self.selected.statement: selection})
+
+    def _fetched(self, value: Int) -> list[cgen.Generable]:
+        """A vector of the next chunk's keys begins to come into the cache; beyond an array, that does nothing.
+
+        It is found by its number, not by its place: C allows no pointer beyond an array, even where it is not followed.
+        """
+        if not (self.fetches and self.selected.reads):
+            return []
+
+        def fetch(printer: StatementPrinter, statement: Assign) -> list[cgen.Generable]:
+            key = printer.value(self.selected.key, self.selected.dtype)
+            place = f"(uintptr_t)&{key} + {self.size * self.selected.dtype.size}"
+            return [Line(f"__builtin_prefetch((const void *)({place}));", printer.names(statement, stores=False))]
+
+        return self._instead(value, fetch)
+
+    def _key(self, printer: StatementPrinter, statement: Assign, value: Int, target: str) -> Line:
+        del value
+        key = printer.value(self.selected.key, self.selected.dtype)
+        return Line(update(self.selected.op, self.selected.dtype, target, key), printer.names(statement, stores=False))
+
+    def _place(self, printer: StatementPrinter, statement: Assign, value: Int, target: str) -> Line:
+        offsets, names = self.selected.offsets, self.names
+        number = value - Linear.name(names.first)
+        place = str(number) if offsets == i64 else f"({offsets.c_name})({number})"
+        key = printer.operand(self.selected.key, self.selected.dtype)
+        text = update(self.selected.nearest, offsets, target, f"{key} == {names.extreme} ? {place} : {self._none}")
+        return Line(text, printer.names(statement, stores=False))
+
+    @property
+    def _none(self) -> str:
+        """The number of no iteration."""
+        return most(self.selected.offsets) if self.selected.nearest == "min" else "-1"
+
+
+def _nothing(printer: StatementPrinter, statement: Assign) -> list[cgen.Generable]:
+    """No lines in place of a statement."""
+    del printer, statement
+    return []

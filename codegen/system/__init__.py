@@ -1,0 +1,1 @@
+"""Files, the cache on disk, and processes."""

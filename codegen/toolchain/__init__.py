@@ -1,0 +1,1 @@
+"""The C compiler, and builds of libraries."""

@@ -1,0 +1,226 @@
+"""Random loops in C over all types of data, compared with what gcc makes of them without optimisation.
+
+Other than a nest, C computes with small integers as int, with long where an operand is one, and cuts quotients.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+
+import poly
+from fuzz import library
+from fuzz.pairs import Failure, Refused, Slow, failed, kernel_of
+from fuzz.schedules import REFUSALS
+
+INTEGERS = {"signed char": "i1", "unsigned char": "u1", "short": "i2", "int": "i4", "long": "i8"}
+TYPES = {**INTEGERS, "float": "f4", "double": "f8"}
+"""The types, and NumPy's names for them."""
+NUMBERS = ("1", "2", "3", "-1", "5", "100", "127", "128", "255", "-128", "1000", "32768", "70000", "0x7f", "'a'")
+LONGS = ("3L", "7L", "1000000L", "2u")
+FRACTIONS = ("0.5", "2.0", "1.5f", "0.25f", "-1.0")
+SIZES = (1, 2, 3, 7, 8, 16, 17, 33, 40)
+HEAD = "#include <stdlib.h>\n#include <stddef.h>\n"
+Scope = tuple[str, ...]
+"""The counters of the loops around, each of which is less than `n`."""
+
+
+@dataclass
+class Drawing:
+    """Draws one function."""
+
+    rng: Random
+    arrays: dict[str, tuple[str, int]] = field(init=False)
+    """The type and rank of each; extents are `2*n + 2`."""
+    locals: dict[str, str] = field(default_factory=dict)
+    index: str = field(init=False)
+    """The type of the array that is looked up."""
+
+    def __post_init__(self) -> None:
+        rng = self.rng
+        types = (*INTEGERS, *TYPES)
+        self.arrays = {name: (rng.choice(types), rng.choice((1, 1, 1, 2))) for name in "abcd"[: rng.choice((2, 3, 4))]}
+        self.index = rng.choice(list(INTEGERS)[1:])
+        self.size = rng.choice(("int", "int", "int", "long", "size_t"))
+        self.counter = rng.choice(("int", "long", "size_t")) if self.size == "size_t" else self.size
+
+    def text(self) -> str:
+        body = "".join(self._statement((), 0) for _ in range(self.rng.choice((1, 1, 2))))
+        extents = {1: "[2*n + 2]", 2: "[2*n + 2][2*n + 2]"}
+        given = [f"{kind} {name}{extents[rank]}" for name, (kind, rank) in self.arrays.items()]
+        return f"{HEAD}void f({', '.join([f'{self.size} n', *given, f'{self.index} idx[n]'])}) {{\n{body}}}\n"
+
+    # --- statements ---
+
+    def _block(self, scope: Scope, depth: int, most: int = 2) -> str:
+        before, text = dict(self.locals), ""
+        if scope and self.rng.random() < 0.3:
+            name, kind = f"t{depth}", self.rng.choice(list(TYPES))
+            text = f"{'  ' * (depth + 1)}{kind} {name} = {self._value(scope, 1, kind[0] in 'fd')};\n"
+            self.locals[name] = kind
+        text += "".join(self._statement(scope, depth) for _ in range(self.rng.randint(1, most)))
+        self.locals = before
+        return text
+
+    def _statement(self, scope: Scope, depth: int) -> str:
+        rng, indent = self.rng, "  " * (depth + 1)
+        draw = rng.random()
+        if not scope or (depth < 2 and draw < 0.3):
+            name = "ij"[len(scope)]
+            return f"{indent}{self._head(name)} {{\n{self._block((*scope, name), depth + 1)}{indent}}}\n"
+        if draw < 0.42 and depth < 3:
+            text = f"{indent}if ({self._test(scope, 1)}) {{\n{self._block(scope, depth + 1, 1)}{indent}}}"
+            other = f" else {{\n{self._block(scope, depth + 1, 1)}{indent}}}" if rng.random() < 0.35 else ""
+            return f"{text}{other}\n"
+        if draw < 0.52 and self.locals:
+            name = rng.choice(list(self.locals))
+            return f"{indent}{name} {self._update(self.locals[name], scope)};\n"
+        name = rng.choice(list(self.arrays))
+        return f"{indent}{self._element(name, scope, False)}{self._update(self.arrays[name][0], scope)};\n"
+
+    def _head(self, name: str) -> str:
+        rng = self.rng
+        start = f"{self.counter} {name} = {rng.choice('0002')}; {name} < n;"
+        if "size_t" not in (self.size, self.counter) and rng.random() < 0.15:
+            return f"for ({self.counter} {name} = n - 1; {name} >= 0; {name}--)"
+        return f"for ({start} {name}++)" if rng.random() < 0.9 else f"for ({start} {name} += {rng.choice('23')})"
+
+    def _update(self, kind: str, scope: Scope) -> str:
+        rng = self.rng
+        is_float = kind not in INTEGERS
+        op = rng.choice([*("=", "+=", "-=", "*=") * 3, *(() if is_float else (">>=", "&=", "/=", "%=", "++"))])
+        if op == "++":
+            return rng.choice(("++", "--"))
+        numbers = {">>=": ("1", "3"), "&=": ("7", "255"), "/=": ("3", "10"), "%=": ("3", "10")}.get(op)
+        return f" {op} {rng.choice(numbers) if numbers else self._value(scope, rng.choice((1, 2, 3)), is_float)}"
+
+    # --- values ---
+
+    def _element(self, name: str, scope: Scope, read: bool) -> str:
+        return name + "".join(f"[{self._index(scope, read)}]" for _ in range(self.arrays[name][1]))
+
+    def _index(self, scope: Scope, read: bool) -> str:
+        counter, draw = self.rng.choice(scope), self.rng.random()
+        if read and draw < 0.08:
+            return f"idx[{counter}]"
+        forms = [counter] * 7 + [f"{counter} + 1", f"2 * {counter}", self.rng.choice("01")]
+        return self.rng.choice(forms)
+
+    def _leaf(self, scope: Scope, is_float: bool) -> str:
+        rng, draw = self.rng, self.rng.random()
+        if draw < 0.2:
+            return rng.choice(FRACTIONS if is_float and rng.random() < 0.4 else LONGS if draw < 0.04 else NUMBERS)
+        if draw < 0.3:
+            return rng.choice((*scope, "n"))
+        known = [name for name, kind in self.locals.items() if is_float or kind in INTEGERS]
+        if known and draw < 0.45:
+            return rng.choice(known)
+        fits = [name for name, (kind, _) in self.arrays.items() if is_float or kind in INTEGERS]
+        return self._element(rng.choice(fits), scope, True) if fits else rng.choice(NUMBERS)
+
+    def _value(self, scope: Scope, depth: int, is_float: bool) -> str:
+        """A value, in which no fraction becomes an integer: C does not say what one is that does not fit."""
+        rng, draw = self.rng, self.rng.random()
+        if depth <= 0 or draw < 0.15:
+            return self._leaf(scope, is_float)
+
+        def inner(is_float: bool = is_float) -> str:
+            return self._value(scope, depth - 1, is_float)
+
+        if draw < 0.6:
+            return f"({inner()} {rng.choice('++--**')} {inner()})"
+        if draw < 0.66:
+            return f"({self._test(scope, depth - 1)} ? {inner()} : {inner()})"
+        if draw < 0.7:
+            return f"(-{inner()})"
+        if is_float:
+            return f"({rng.choice(('float', 'double'))})({inner(draw < 0.85)})" if draw < 0.9 else f"({inner()} / 4.0)"
+        forms = [
+            f"({inner()} {rng.choice('/%')} {rng.choice(('2', '3', '7', '10', '255', '-3', '5L', '2u'))})",
+            f"({inner()} {rng.choice(('>>', '<<'))} {rng.choice('1238')})",
+            f"({inner()} & {rng.choice(('1', '7', '255', '0xF', '7L'))})",
+            f"({rng.choice(list(INTEGERS))})({inner()})",
+            f"abs({inner()})",
+            f"({self._test(scope, depth - 1)})",
+            f"(!{inner()})",
+        ]
+        return rng.choice(forms)
+
+    def _test(self, scope: Scope, depth: int) -> str:
+        rng, is_float = self.rng, self.rng.random() < 0.3
+        left, right = self._value(scope, depth, is_float), self._value(scope, depth - 1, is_float)
+        text = f"{left} {rng.choice(('<', '<=', '>', '>=', '==', '!='))} {right}"
+        if rng.random() > 0.15:
+            return text
+        return f"({text}) {rng.choice(('&&', '||'))} ({self._leaf(scope, False)} > {self._leaf(scope, False)})"
+
+
+def case(rng: Random, target: str, folder: Path) -> Failure | Refused | None:
+    """Draw loops and data, and compare the reference and the default kernel with gcc."""
+    drawing = Drawing(rng)
+    text, size = drawing.text(), rng.choice(SIZES)
+    before = _values(drawing, size, rng)
+    try:
+        nest = poly.from_c(text)
+        kernel = kernel_of(nest, None, target, rng.choice((1, 2)), "f")
+        library.build([kernel], folder, "-O1")
+    except (*REFUSALS, Refused, Slow) as error:
+        return Refused(str(error))
+    except Exception as error:
+        return failed("error", error)
+    wanted = _by_gcc(text, drawing.size, size, before, folder)
+    names = [array.name for array in nest.arguments]
+    given = dict.fromkeys(kernel.signature.given, size)
+    for how, run in (("reference", nest.reference), (target, kernel)):
+        got = {name: array.copy() for name, array in before.items()}
+        try:
+            run(*(got[name] for name in names), **given)
+        except Exception as error:
+            return failed("call", error)
+        for name, array in got.items():
+            if not _alike(array, wanted[name]):
+                return Failure("wrong", f"C, {how}, {name} with n = {size}:\n{text}")
+    return None
+
+
+def _values(drawing: Drawing, size: int, rng: Random) -> dict[str, np.ndarray]:
+    random, wide = np.random.default_rng(rng.randrange(2**32)), rng.random() < 0.5
+    made = {}
+    for name, (kind, rank) in drawing.arrays.items():
+        dtype, shape = np.dtype(TYPES[kind]), (2 * size + 2,) * rank
+        if kind not in INTEGERS:
+            made[name] = (random.integers(-40, 41, shape) / 4).astype(dtype)
+            continue
+        ends = np.iinfo(dtype)
+        low, high = (ends.min, ends.max) if wide or dtype.itemsize == 1 else (-50, 50)
+        made[name] = random.integers(low, high, shape, dtype, endpoint=True) >> (20 if dtype.itemsize == 8 else 0)
+    made["idx"] = random.integers(0, min(2 * size + 2, 127), size).astype(TYPES[drawing.index])
+    return made
+
+
+def _by_gcc(text: str, kind: str, size: int, before: Mapping[str, np.ndarray], folder: Path) -> dict[str, np.ndarray]:
+    source, path = folder / "source.c", folder / f"source{next(library.NUMBERS)}.so"
+    source.write_text(text)
+    options = ("-O0", "-fwrapv", "-ffp-contract=off", "-w", "-shared", "-fPIC")
+    subprocess.run(["gcc", *options, str(source), "-o", str(path)], check=True)
+    made = {name: array.copy() for name, array in before.items()}
+    first: Any = ctypes.c_int(size) if kind == "int" else ctypes.c_int64(size)
+    ctypes.CDLL(str(path)).f(first, *(ctypes.c_void_p(array.ctypes.data) for array in made.values()))
+    return made
+
+
+def _alike(got: np.ndarray, wanted: np.ndarray) -> bool:
+    if got.dtype.kind in "iu":
+        return np.array_equal(got, wanted)
+    finite = wanted[np.isfinite(wanted)]
+    most = float(np.max(np.abs(finite), initial=0.0)) if finite.size else 0.0
+    near = 1e3 * float(np.finfo(got.dtype).eps)
+    return math.isfinite(most) and np.allclose(got, wanted, rtol=near, atol=near * most * 1e-3, equal_nan=True)
