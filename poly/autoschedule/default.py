@@ -194,7 +194,7 @@ def _plain(loops: Form, jam: Form | None, target: Target) -> Form:
 
 def _jammed(nest: Nest, target: Target) -> Form | None:
     """The form with jammed loops; None if it is none, or on a device."""
-    return _on_cpus(target, usual_jam, nest, target.threads)
+    return _on_cpus(target, usual_jam, nest, target)
 
 
 def has_outer_product(made: Schedule) -> bool:
