@@ -163,7 +163,9 @@ def _check_given(signature: Signature, given: Mapping[str, int], sizes: Mapping[
         if size in sizes and sizes[size] != value:
             step = next(step for step in signature.solved if step.size == size)
             place = f"{'stride' if step.stride else 'dimension'} {step.dimension} of {step.array}"
-            raise ArgumentError(f"{size} = {value} is given, but the arrays tell {size} = {sizes[size]} ({place}). Leave {size} out")
+            raise ArgumentError(
+                f"{size} = {value} is given, but the arrays tell {size} = {sizes[size]} ({place}). Leave {size} out"
+            )
 
 
 def _number(buffer: Buffer, value: Any) -> Any:
