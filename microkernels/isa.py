@@ -41,6 +41,11 @@ class ISA:
         """The number of elements of `dtype` in a register."""
         return self.vector_bytes // dtype.size
 
+    @property
+    def has_masked_stores(self) -> bool:
+        """Whether stores under a mask take no longer than others: those of AVX2 do on some CPUs."""
+        return self.masks and self.vector_bytes == 64
+
     def extended(self, features: Mapping[str, str]) -> ISA:
         """The ISA with further features of CPUs, each with the compiler's flag for it."""
         return replace(self, flags=(*self.flags, *features.values()), cpu_flags=(*self.cpu_flags, *features))

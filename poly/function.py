@@ -311,7 +311,7 @@ def from_c(
 
     Arithmetic is that of C: a float that meets a double, such as the literal `0.1`, is computed as a double. Integers
     wrap around. Quotients and remainders of counters and sizes are rounded towards zero. A subscript may look up an
-    element of an array of integers, as in `poly.nest`.
+    element of an array of integers, and numbers may be complex, as in `poly.nest`.
 
     Raises:
         SpecError: something that poly can't read; the message shows where it is, and how to write it instead.

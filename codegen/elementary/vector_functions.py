@@ -114,6 +114,14 @@ def text(function: str, dtype: DType, lanes: int) -> str:
     return f"{INLINE} {table.vector} {name(function, dtype, lanes)}({table.vector} x)\n{{\n{body}\n}}"
 
 
+@cache
+def operations(function: str, dtype: DType) -> int:
+    """The vector operations of a function: its instructions, and products and sums, which are one where they pair."""
+    made = text(function, dtype, 64 // dtype.size)
+    products, sums = made.count(" * "), made.count(" + ") + made.count(" - ")
+    return made.count("_mm512_") - made.count("_mm512_set1_") + max(products, sums)
+
+
 def _exp(k: Constants, table: PowerTable) -> list[str]:
     first, second = map(k.number, table.ln2)
     return [

@@ -30,7 +30,6 @@ from codegen.ir.program import Assign, Program
 from codegen.ir.ranges import Ranges
 from codegen.lanes.reductions import MASKED_SIZE, Hoisted, each_lane, hoisted, lane_index
 from codegen.lanes.simd import Use, declared, is_apart, printer_of
-from codegen.lanes.spread import has_masked_stores
 from codegen.lanes.vectors import PART
 from codegen.names import c_name, fresh
 from codegen.scalar import Element, StatementPrinter, literal
@@ -84,12 +83,13 @@ def jammed(loop: For, program: Program, known: Ranges) -> JammedLoop | None:
         return None
     lanes = min(program.isa.most_lanes, program.isa.vector_bytes // min(sizes))
     trips = loop.span
-    whole = lanes * (WHOLE if has_masked_stores(program.isa) else 0)
+    whole = lanes * (WHOLE if program.isa.has_masked_stores else 0)
     partial = trips is not None and trips % lanes and trips < whole
     if not partial and not any(one.lows or one.highs for one in instances):
         return None
     every = tuple(dict.fromkeys(element for element, _ in found))
-    if not all(is_dense(element, loop.variable) for element in every):
+    apart = SECOND if program.isa.has_masked_stores and len(written) > 1 else 1
+    if not all(is_dense(e, loop.variable, 1 if e in written else apart) for e in every):
         return None
     own = declared(loop.body)
     alone = [element for element in written if loop.variable not in element.names]
@@ -101,6 +101,8 @@ def jammed(loop: For, program: Program, known: Ranges) -> JammedLoop | None:
     return JammedLoop(loop, loop.end, lanes, instances, written, shared, own)
 
 
+SECOND = 2
+"""How far apart the elements may be that lanes of several jammed iterations read: two vectors make one."""
 WHOLE = 8
 """Loops of so many vectors need no mask for the last one: what is left is little."""
 
@@ -194,10 +196,10 @@ def _is_only_added_to(element: Element, jam: JammedLoop, program: Program) -> bo
     return program.fused and element.array not in jam.own
 
 
-def is_dense(element: Element, variable: str) -> bool:
-    """Whether consecutive values of a variable access neighbours, or all the same element."""
+def is_dense(element: Element, variable: str, most: int = 1) -> bool:
+    """Whether consecutive values of a variable access neighbours at most so many apart, or all the same element."""
     outer, along = element.indices[:-1], element.indices[-1:]
-    inside = all(variable not in index.names or index.coefficient(variable) == 1 for index in along)
+    inside = all(variable not in index.names or 1 <= index.coefficient(variable) <= most for index in along)
     return inside and all(variable not in index.names for index in outer)
 
 
@@ -255,51 +257,53 @@ class JammedLines:
             root = f"{c_name(element.array)}_lanes"
             return names.setdefault((element, condition), fresh(root, taken.union(names.values())))
 
+        own = fresh("value", taken)
         lines: list[cgen.Generable] = []
         added: dict[Element, str] = {}
         for element, at in written.items():
             is_added_to = _is_only_added_to(at, self.jam, self.program)
             added |= {element: name(element, whole)} if is_added_to else {}
             is_new = is_added_to or _is_set_first(at, self.jam.instances, self.program)
-            lines += (self._zeros if is_new else self._loaded)(name(element, whole), element, whole)
+            lines += (self._zeros if is_new else self._loaded)(name(element, whole), element, whole, own)
         kept = {element: f"{name(element, whole)}.lane[lane]" for element in written}
         for one, run, condition in zip(self.jam.instances, runs, conditions, strict=True):
             assert isinstance(run, Run), "a run stays one"
             read = [e for e in dict.fromkeys(self._read(run)) if e not in kept and e not in held.names]
             for element in read:
                 if (element, condition) not in names:
-                    lines += self._loaded(name(element, condition), element, condition)
+                    lines += self._loaded(name(element, condition), element, condition, own)
             loaded = {element: f"{name(element, condition)}.lane[lane]" for element in read}
             target = self._target(run)
-            own = fresh("value", taken.union(names.values()))
             body = self.write(run, {**held.names, **kept, **loaded, target: own}, taken.union(names.values(), [own]))
             lines.append(self._updated(own, kept[target], target, bounds.inner(one.lows, one.highs), body))
         for element in added:
-            lines += self._loaded(name(element, None), element, whole)
+            lines += self._loaded(name(element, None), element, whole, own)
         lines += (self._each([Line(f"{sums}.lane[lane] += {name(e, None)}.lane[lane];")]) for e, sums in added.items())
         kept_in_memory = [element for element in written if element.array not in self.jam.own]
         lines += [self._stored(name(element, whole), element, whole) for element in kept_in_memory]
         return [*bounds.lines, *lines]
 
-    def _zeros(self, name: str, element: Element, _: Span | None = None) -> list[cgen.Generable]:
+    def _zeros(self, name: str, element: Element, *_: object) -> list[cgen.Generable]:
         """A vector that holds an element for each lane, 0 at first."""
         zero = literal(0, self.printer.buffers[element.array].dtype).text
         return [self._declared(name, element), Line(f"fill_{self._kind(element)}(&{name}.all, 1, {zero});")]
 
-    def _loaded(self, name: str, element: Element, condition: Span) -> list[cgen.Generable]:
-        """A vector of elements, with 0 in the lanes outside a condition.
+    def _loaded(self, name: str, element: Element, condition: Span, value: str) -> list[cgen.Generable]:
+        """A vector of elements, with 0 in the lanes outside a condition; `value` is the name of one.
 
         In a loop over lanes every lane is stored, so that only the load depends on the condition.
         """
         memory, names = self.printer.element(element), self.printer.element_names(element)
-        if condition.test and has_masked_stores(self.program.isa):
+        second = any(index.coefficient("lane") > 1 for index in element.indices)
+        if (condition.test or second) and self.program.isa.has_masked_stores:
             first = self.printer.element(self._at(element, {"lane": Linear()}))
-            text = f"load_{PART}_{self._kind(element)}(&{name}.all, &{first}, {condition.first}, {condition.past});"
+            function = f"{'second' if second else 'load'}_{PART}_{self._kind(element)}"
+            text = f"{function}(&{name}.all, &{first}, {condition.first}, {condition.past});"
             return [self._declared(name, element), Line(text, names)]
         dtype = self.printer.buffers[element.array].dtype
-        start = Line(f"{dtype.c_name} value = {literal(0, dtype).text};")
-        load = _where(condition, [Line(f"value = {memory};", names)])
-        return [*self._zeros(name, element), self._each([start, *load, Line(f"{name}.lane[lane] = value;")])]
+        start = Line(f"{dtype.c_name} {value} = {literal(0, dtype).text};")
+        load = _where(condition, [Line(f"{value} = {memory};", names)])
+        return [*self._zeros(name, element), self._each([start, *load, Line(f"{name}.lane[lane] = {value};")])]
 
     def _updated(
         self, own: str, lane: str, target: Element, condition: Span, body: list[cgen.Generable]

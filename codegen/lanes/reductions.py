@@ -28,7 +28,7 @@ from codegen.macros import EACH_LANE
 from codegen.names import c_name, fresh
 from codegen.scalar import Element, StatementPrinter
 from codegen.style import Line
-from microkernels.dtypes import i32
+from microkernels.dtypes import DType, i32
 
 VECTORS = 4
 """The vectors that a loop reduces into, which hide each other's latency."""
@@ -156,10 +156,9 @@ class Partial:
         dtype = self.reduction.dtype
         return self.reduction.op == "+" and not dtype.is_float and dtype.size >= i32.size
 
-    @property
-    def begun(self) -> Line:
-        """Its scalar starts with the neutral element."""
-        dtype = self.reduction.dtype
+    def begun(self, smaller: DType | None) -> Line:
+        """Its scalar, which may be of a smaller type, starts with the neutral element."""
+        dtype = smaller or self.reduction.dtype
         kind = unsigned(dtype) if self.is_sum else dtype.c_name
         return Line(f"{kind} {self.one} = {neutral(self.reduction.op, dtype)};")
 

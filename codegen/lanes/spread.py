@@ -29,7 +29,6 @@ from codegen.macros import EACH_LANE
 from codegen.names import all_fresh, c_name
 from codegen.scalar import Element
 from codegen.style import Line, around
-from microkernels.isa import ISA
 
 FEW = 16
 """Loops with fewer iterations store their elements one by one: these are two vectors of f64."""
@@ -49,11 +48,6 @@ class Spread:
     read: bool
 
 
-def has_masked_stores(isa: ISA) -> bool:
-    """Whether stores under a mask take no longer than others: those of AVX2 do on some CPUs."""
-    return isa.masks and isa.vector_bytes == 64
-
-
 def spread_names(loop: For, program: Program, taken: frozenset[str]) -> tuple[Spread, SpreadNames] | None:
     """What a loop of one assignment writes; None if it writes neighbours, or the elements are too far apart."""
     run = _only(loop.body)
@@ -61,7 +55,7 @@ def spread_names(loop: For, program: Program, taken: frozenset[str]) -> tuple[Sp
     if run is None or statement is None or not isinstance(statement.body, Assign) or statement.where is not None:
         return None
     short = loop.span is not None and loop.span < FEW
-    if loop.step != 1 or short or not has_masked_stores(program.isa):
+    if loop.step != 1 or short or not program.isa.has_masked_stores:
         return None
     printer, body = printer_of(Use(run.statement, run.values), program), statement.body
     element = printer.at(body.target)

@@ -38,11 +38,11 @@ def helpers(code: str, register: int | None) -> str:
     return "\n".join(texts)
 
 
-SHUFFLES = ("_lanes", "_scan", "_shift", "_behind")
+SHUFFLES = ("_lanes", "_scan", "_shift", "_behind", "_part")
 """The endings of functions that move lanes."""
 
 PART = "part"
-"""The word in the names of functions that load some lanes: `load_part_f32x16`."""
+"""The word in the names of functions that load some lanes: `load_part_f32x16`, `second_part_f32x16`."""
 
 OPENCL_VECTORS = {"u8": "uchar", "i8": "char", "i16": "short", "i32": "int", "i64": "long"}
 """The names in OpenCL's vector types that are not those of the scalar types in C."""
@@ -197,16 +197,23 @@ def _behind(operation: str, dtype: DType, lanes: int) -> str:
 
 
 def _part(operation: str, dtype: DType, lanes: int) -> str:
-    """The function that loads some lanes, and 0 in the others, on AVX-512.
+    """The function that loads elements into some lanes, and 0 into the others, on AVX-512: neighbours, or every second.
 
     Where masked loads come out of loops over lanes, gcc 12 keeps the other lanes in memory before it chooses zeros.
     """
     name, bits = f"{dtype.name}x{lanes}", 8 * dtype.size
-    ending = {f32: "ps", f64: "pd"}.get(dtype, f"epi{bits}")
-    mask = f"(__mmask{lanes})(((1u << past) - 1u) & ~((1u << first) - 1u))"
-    return f"""{INLINE} void {operation}_{PART}_{name}({name} *x, const {dtype.c_name} *from, int first, int past)
+    load = f"({name})_mm512_maskz_loadu_{ {f32: 'ps', f64: 'pd'}.get(dtype, f'epi{bits}') }((__mmask{lanes})"
+    head = f"{INLINE} void {operation}_{PART}_{name}({name} *x, const {dtype.c_name} *from, int first, int past)"
+    if operation != "second":
+        return f"{head}\n{{\n    *x = {load}(((1u << past) - 1u) & ~((1u << first) - 1u)), from);\n}}"
+    mask = "(((uint64_t)1 << 2 * past) - 1u) >> 1 & ~(((uint64_t)1 << 2 * first) - 1u)"
+    places = ", ".join(str(2 * lane) for lane in range(lanes))
+    return f"""{head}
 {{
-    *x = ({name})_mm512_maskz_loadu_{ending}({mask}, from);
+    const uint64_t mask = {mask};
+    const {name} low = {load}mask, from);
+    const {name} high = {load}(mask >> {lanes}), from + {lanes});
+    {SHUFFLE}(*x, low, high, {_places(dtype).name}x{lanes}, {places})
 }}"""
 
 

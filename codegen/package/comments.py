@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from textwrap import TextWrapper
 
 from codegen.ir.program import Buffer
+from codegen.ir.signature import describe
 from codegen.names import c_name
 from codegen.style import WIDTH
 
@@ -70,14 +71,16 @@ def arguments(
     """The table of the arguments and their meanings; `strides` gives the rows of an array's strides, `more` is last."""
     rows = [(", ".join(map(c_name, sizes)), "sizes, from 0 to PFX_SIZE_LIMIT")] if sizes else []
     for buffer in buffers:
-        shape = f"[{', '.join(map(str, buffer.shape))}]" if buffer.kind != "scalar" else ""
-        rows.append((c_name(buffer.name), f"{_typed(buffer)}{shape}, {DIRECTIONS[buffer.kind]}"))
+        kind = describe(buffer).removeprefix(f"{buffer.name}: ").removeprefix(buffer.element.name)
+        rows.append((c_name(buffer.name), f"{_typed(buffer, kind)}, {DIRECTIONS[buffer.kind]}"))
         rows += strides(buffer)
     rows += more or []
     width = max((len(name) for name, _ in rows), default=0)
     return "\n".join(f"{name.ljust(width)}  {text}" for name, text in rows)
 
 
-def _typed(buffer: Buffer) -> str:
-    """The name of an array's type; of one that C lacks also how it is passed."""
-    return f"{buffer.dtype.name} (its bits in {buffer.dtype.c_name})" if buffer.dtype.is_stored else buffer.dtype.name
+def _typed(buffer: Buffer, shape: str) -> str:
+    """The name of an array's type, and its shape; of a type that C and C++ don't share also how it is passed."""
+    if buffer.is_complex:
+        return f"{buffer.element.name}{shape} (a {buffer.dtype.c_name} for each real part, and one for each imaginary)"
+    return f"{buffer.dtype.name}{f' (its bits in {buffer.dtype.c_name})' * buffer.dtype.is_stored}{shape}"

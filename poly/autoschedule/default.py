@@ -194,7 +194,7 @@ def _plain(loops: Form, jam: Form | None, target: Target) -> Form:
 
 def _jammed(nest: Nest, target: Target) -> Form | None:
     """The form with jammed loops; None if it is none, or on a device."""
-    return _on_cpus(target, usual_jam, nest, target.threads)
+    return _on_cpus(target, usual_jam, nest, target)
 
 
 def has_outer_product(made: Schedule) -> bool:
@@ -247,8 +247,9 @@ SURE = 2 / 3
 """How much of the time of a whole loop its sections may be expected to take, or of a recurrence several side by side:
 what a core does of one iteration while another waits is known within a factor of 1.5."""
 
-PLAIN_STEP = 2 * LOAD
-"""The least time of a multiply-add of whole vectors in plain loops, which load its operands, in multiply-adds."""
+PLAIN_STEP = LOAD
+"""The least time of a multiply-add of whole vectors in plain loops, in multiply-adds: one operand is loaded, the other
+may stay in a register."""
 
 
 class Expected(NamedTuple):

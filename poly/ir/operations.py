@@ -85,7 +85,7 @@ def _compared(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 def _is_bf16(value: Any) -> bool:
-    return isinstance(value, np.generic) and value.dtype.name == bf16.numpy_name
+    return type(value).__name__ == bf16.numpy_name  # NumPy may lack the type, and to name its dtype takes long
 
 
 def _chosen(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -61,14 +61,14 @@ def strided_cost(nest: Nest, statement: Statement, iterator: str) -> int:
     return sum(_cost(nest, access, iterator) for access in accesses(statement))
 
 
-def is_contiguous(nest: Nest, statement: Statement, iterator: str) -> bool:
-    """Whether each access stays at one element, or goes to the next one, as `iterator` grows."""
-    return first_strided(nest, statement, iterator) is None
+def is_contiguous(nest: Nest, statement: Statement, iterator: str, most: int = 1) -> bool:
+    """Whether each access stays at one element, or goes to the next one, as `iterator` grows, or `most` on."""
+    return first_strided(nest, statement, iterator, most) is None
 
 
-def first_strided(nest: Nest, statement: Statement, iterator: str) -> Load | None:
-    """The first access that goes to another element than the next one as `iterator` grows; None if none does."""
-    return next((access for access in accesses(statement) if _cost(nest, access, iterator) > 1), None)
+def first_strided(nest: Nest, statement: Statement, iterator: str, most: int = 1) -> Load | None:
+    """The first access that goes to another element than the next ones as `iterator` grows; None if none does."""
+    return next((access for access in accesses(statement) if _cost(nest, access, iterator, most) > 1), None)
 
 
 def is_dense(nest: Nest, moved: Mapping[str, str]) -> bool:
@@ -100,10 +100,11 @@ def accesses(statement: Statement) -> tuple[Load, ...]:
     return tuple(dict.fromkeys((statement.target, *statement.reads)))
 
 
-def _cost(nest: Nest, access: Load, iterator: str) -> int:
+def _cost(nest: Nest, access: Load, iterator: str, most: int = 1) -> int:
     if access.array in nest.temporaries or not any(iterator in index.names for index in access.indices):
         return 0
-    return 1 if step(nest.array(access.array), access, iterator).number == 1 else STRIDED
+    apart = step(nest.array(access.array), access, iterator).number
+    return 1 if apart is not None and 1 <= apart <= most else STRIDED
 
 
 def _coefficients(statement: Statement, band: Band) -> dict[str, int]:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from math import ceil, prod
 from typing import NamedTuple
 
 from codegen.ir.expr import Load
 from codegen.ir.program import MOST_VECTORS
 from microkernels.dtypes import DType
+from microkernels.isa import ISA
 from microkernels.kernel import OuterProduct, TileKernel
 from poly.analysis.legality import chained, recurs
 from poly.analysis.scans import scanned_in
+from poly.ir.nest import Statement
 from poly.ir.strides import accesses
 from poly.ir.tree import Band, Micro
 from poly.lowering.calls import absorbed, inner_bands
@@ -78,7 +81,8 @@ class Loops:
         if self.vectorized and self.in_tile and self.trips <= MOST_VECTORS * lanes:
             return LoopTime(runs * ceil(self.trips / lanes) * self.in_tile.vector(lanes), 0.0, 0.0)
         if self.vectorized:
-            return LoopTime(runs * ceil(self.trips / lanes) * self.work.vector(lanes), 0.0, starts)
+            combining = runs * self.work.combining(lanes)
+            return LoopTime(runs * ceil(self.trips / lanes) * self.work.vector(lanes), 0.0, starts + combining)
         return LoopTime(self.instances * self.work.scalar(), self.instances * self.waiting, starts)
 
 
@@ -282,9 +286,14 @@ def leaf(
     micro: Micro | None,
     operands: Mapping[Side, ArrayAccesses],
     packed: frozenset[str],
+    variables: frozenset[str],
     waiting: Callable[[str], frozenset[str]],
+    isa: ISA,
 ) -> PlainStatement:
-    """A statement of a schedule with all that its computation depends on; `waiting` has the statements of each loop."""
+    """A statement of a schedule with all that its computation depends on.
+
+    `variables` are the locals with a single element in each iteration; `waiting` has the statements of each loop.
+    """
     carried = None
     if micro is None and bands and not bands[-1].vectorize:
         inner = range(len(bands) - 1, max(-1, len(bands) - 3), -1)
@@ -293,13 +302,19 @@ def leaf(
     last = lanes_at(bands)
     innermost, outer = (view.determined.get(at, (None,))[-1] for at in (last, last - 1))
     written = {name: view.extents[name] for at in range(last + 1, len(bands)) for name in view.determined.get(at, ())}
-    whole = work(made.nest, view.statement, innermost, written=written)
-    in_tile = work(made.nest, view.statement, innermost, outer) if _keeps(made, view, innermost, outer) else None
+    computed = partial(work, made.nest, view.statement, innermost, variables, isa=isa)
+    whole = computed(written=written)
+    in_tile = computed(around=outer) if _keeps(view.statement, innermost, outer, variables) else None
     return PlainStatement(view, dtype, whole, in_tile, bands, carried, micro, operands, packed)
 
 
-def _keeps(made: Schedule, view: View, innermost: str | None, outer: str | None) -> bool:
-    """Whether each element that a statement accesses belongs to one of the two innermost loops, or to a local."""
-    arrays = [access for access in accesses(view.statement) if made.nest.array(access.array).kind != "local"]
-    names = [{name for index in access.indices for name in index.names} for access in arrays]
-    return outer is not None and not any({innermost, outer} <= own for own in names)
+def _keeps(statement: Statement, innermost: str | None, outer: str | None, variables: frozenset[str]) -> bool:
+    """Whether all that a statement accesses but variables belongs to one of the two innermost loops, results to the
+    inner one."""
+    names = {
+        access: {name for index in access.indices for name in index.names}
+        for access in accesses(statement)
+        if access.array not in variables
+    }
+    apart = not any({innermost, outer} <= own for own in names.values())
+    return outer is not None and apart and innermost in names.get(statement.target, {innermost})

@@ -30,6 +30,9 @@ from poly.model.tiles import TileCalls
 from poly.model.view import Reference, Sizes, View, references, view
 from poly.schedules.schedule import Schedule
 
+WHOLE = 1 << 30
+"""A block that holds all values of any loop."""
+
 
 @dataclass(frozen=True)
 class Accessed:
@@ -98,10 +101,11 @@ class ScheduleModel:
         self._numbers: dict[tuple[object, ...], int] = {}
         self._references = {name: references(nest, views[name], served[name]) for name in views}
         self._whole = self._region(made.tree, 0, views)
+        self._locals = tuple(self._used())
+        self._variables = frozenset(self._single(dict.fromkeys(knobs.values(), WHOLE)))
         self._leaves = tuple(
             self._leaf(one, bands[name], micros.get(name), served[name]) for name, one in views.items()
         )
-        self._locals = tuple(self._used())
 
     def predict(self, sizes: Sizes) -> Cost:
         """The cost of one call with these block sizes, with its arrays wherever the previous call has left them."""
@@ -148,6 +152,13 @@ class ScheduleModel:
             if own and around:
                 yield own, around[-1]
 
+    def _single(self, sizes: Sizes) -> Iterator[str]:
+        """The locals that have a single element in each iteration: variables, or vectors in lanes."""
+        for own, around in self._locals:
+            touched = around.touched(around.depth + isinstance(around.node, Band), sizes)
+            if sum(touched[n].elements for n in own if n in touched) == 1:
+                yield self._arrays[own[0]][0]
+
     def _served(self, statement: Statement, operands: Mapping[Side, Load]) -> dict[Load, int]:
         """The copy that serves each read of a statement, counted from 1: its microkernel's operands, or all reads."""
         found: dict[Load, int] = {}
@@ -185,7 +196,8 @@ class ScheduleModel:
         own, known = sides(self._made, micro), self._references[one.statement.name]
         operands = {side: _operand(self._made.nest, known[load]) for side, load in own.items()}
         packed = frozenset(side for side, load in own.items() if side != "output" and load in served)
-        return leaf(self._made, one, bands, micro, operands, packed, self._waiting)
+        isa = self._target.isa
+        return leaf(self._made, one, bands, micro, operands, packed, self._variables, self._waiting, isa)
 
     def _sides(self, one: PlainStatement) -> Iterator[tuple[int, Side]]:
         """The operands of a statement's microkernel."""

@@ -109,14 +109,21 @@ class Traffic:
         for room, part in rooms(ways) if second else ((FULL, 1.0),):
             for n, amount in self._moved(cache, size * room, self._lines, written=2).items():
                 found[n] = found.get(n, 0.0) + part * amount
-        stays = {n for n, memory in self._form.reused.items() if memory <= size * FULL / 2}
-        return {**found, **dict.fromkeys(stays, 0.0)}
+        return {**found, **self._staying(size * FULL)}
 
     def misses(self) -> tuple[Moved, Moved]:
         """TLB misses of each operand: those in the first level, and those of them that miss in the second, too."""
         pages = _Cache(self._form, self._pages, PAGE)
-        near = self._moved(pages, ENTRIES, self._pages)
-        return near, self._moved(pages, SECOND_ENTRIES, self._pages) if any(near.values()) else {}
+
+        def missing(entries: int) -> Moved:
+            return {**self._moved(pages, entries, self._pages), **self._staying(entries * PAGE)}
+
+        near = missing(ENTRIES)
+        return near, missing(SECOND_ENTRIES) if any(near.values()) else {}
+
+    def _staying(self, room: float) -> Moved:
+        """The locals whose memory takes at most half of the room, so that none of it is moved."""
+        return {n: 0.0 for n, memory in self._form.reused.items() if memory <= room / 2}
 
     def lateness(self) -> dict[int, float]:
         """The relative delay of far lines of each operand that no prefetcher predicts: short runs, pages apart.
@@ -173,10 +180,21 @@ class Traffic:
 
     def _lines(self, operand: int, touched: Footprint) -> float:
         """The bytes moved: whole lines, or only the elements of a copy, which is dense."""
-        return touched.bytes if operand in self._form.copied else touched.lines
+        dense = self._dense(operand, touched)
+        return touched.lines if dense is None else dense
 
     def _pages(self, operand: int, touched: Footprint) -> float:
-        return 0.0 if operand in self._form.copied else touched.pages
+        if operand in self._form.copied:
+            return 0.0
+        dense = self._dense(operand, touched)
+        return touched.pages if dense is None else ceil(dense / PAGE)
+
+    def _dense(self, operand: int, touched: Footprint) -> float | None:
+        """The bytes of memory of a copy, or of a local, which uses its own again; None for any other operand."""
+        if operand in self._form.copied:
+            return touched.bytes
+        memory = self._form.reused.get(operand)
+        return None if memory is None else min(touched.bytes, memory)
 
     def _held(self, operand: int, touched: Footprint, size: int, ways: int) -> float:
         """The bytes that a footprint takes in a cache: more if its lines share sets and leave others empty.
@@ -185,9 +203,9 @@ class Traffic:
         whose pages may lie anywhere. The last level is hashed. What a right operand in place costs in the first level
         is measured.
         """
-        sets = size // (ways * LINE)
-        if operand in self._form.copied:
-            return touched.bytes
+        sets, dense = size // (ways * LINE), self._dense(operand, touched)
+        if dense is not None:
+            return dense
         if not touched.pitch or touched.pitch % LINE or size > HASHED or not sets:
             return touched.lines
         if sets > PAGE // LINE:

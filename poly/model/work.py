@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
-from math import prod
+from math import log2, prod
 from typing import NamedTuple
 
+from codegen.elementary import vector_functions
 from codegen.ir.expr import Binary, Expr, FunctionCall, Load, Node, Unary, operands, walk
+from microkernels.dtypes import DType
+from microkernels.isa import ISA, PORTABLE
 from poly.ir.layout import step
 from poly.ir.nest import Nest, Statement
 from poly.ir.strides import accesses
 from poly.model.core import LATENCY
+from poly.model.footprint import joined
 
 WEIGHTS: Mapping[str, float] = {
     "/": 8, "sqrt": 12, "exp": 20, "exp2": 18, "expm1": 22, "sinh": 32, "cosh": 32, "tanh": 40, "erf": 60,
     "log": 30, "log2": 35, "log10": 37, "log1p": 45, "atan": 35, "sin": 40, "cos": 40, "tan": 50, "pow": 80,
     "atan2": 40,
 }  # fmt: skip
-"""The cost in vector operations as implemented by vector libraries; 1 for all other operations."""
+"""The cost in vector operations as implemented by vector libraries; 1 for all other operations.
+
+Functions of whole vectors (`codegen.elementary.vector_functions`) cost what they have instead.
+"""
 
 LATENCIES: Mapping[str, float] = {
     "/": 13, "sqrt": 20, "exp": 60, "exp2": 55, "expm1": 65, "sinh": 90, "cosh": 85, "tanh": 100, "erf": 120,
@@ -29,6 +36,9 @@ LATENCIES: Mapping[str, float] = {
 
 INTEGERS: Mapping[str, float] = {"*": 3, "min": 2, "max": 2, "//": 13, "%": 13}
 """The same of integers; a cycle for all other operations. An extreme is a comparison and a choice."""
+
+MANY = 1 << 10
+"""Iterations of a loop whose lanes are vectors: more than a loop that is written out has."""
 
 NOTHING: Mapping[str, int] = {}
 
@@ -42,17 +52,22 @@ class InstanceWork:
 
     `arithmetic` counts operations, `moves` the cycles of loads and stores of contiguous elements, both for a whole
     vector; `scattered` counts accesses of single elements. `chain` is the latency in cycles from the element written by
-    the previous iteration to the result of this one.
+    the previous iteration to the result of this one. `summed` tells that all iterations add to one element.
     """
 
     arithmetic: float
     moves: float
     scattered: float
     chain: float
+    summed: bool = False
 
     def vector(self, lanes: int) -> float:
         """Cycles of one vector of `lanes` instances."""
         return max(self.arithmetic, self.moves + self.scattered * lanes)
+
+    def combining(self, lanes: int) -> float:
+        """Cycles to make one result of those of the lanes: for each half of them a shuffle and an operation."""
+        return 2 * log2(lanes) if self.summed else 0.0
 
     def scalar(self) -> float:
         """Cycles of one scalar instance; a core completes at least two of its operations per cycle."""
@@ -63,29 +78,37 @@ def work(
     nest: Nest,
     statement: Statement,
     innermost: str | None,
+    variables: Set[str] = frozenset(),
     around: str | None = None,
     written: Mapping[str, int] = NOTHING,
+    isa: ISA = PORTABLE,
 ) -> InstanceWork:
-    """The work of a statement in an innermost loop over the iterator `innermost`.
+    """The work of a statement in an innermost loop over the iterator `innermost`; `variables` stay in registers.
 
-    If that is a register tile in a loop over `around`, what does not move along this one stays in registers, and so
-    does a local. `written` has the extents of the iterators of loops that are written out inside: what their iterations
-    share is accessed once.
+    If that is a register tile in a loop over `around`, what does not move along this one does, too. `written` has the
+    extents of the iterators of loops that are written out inside: what their iterations share is accessed once.
     """
-    moved, scattered = 0.0, 0.0
+    moved, scattered, shuffles = 0.0, 0.0, 0.0
     for access in accesses(statement):
         share = _distinct(access, written)
         cycles = (STORE if access == statement.target else LOAD) * share
-        if innermost is None or not any(innermost in index.names for index in access.indices):
+        if innermost is None or not _moves(access, innermost) or access.array in variables:
             continue
-        if around is not None and (nest.array(access.array).kind == "local" or not _moves(access, around)):
+        if around is not None and not _moves(access, around):
             continue
-        if step(nest.array(access.array), access, innermost).number == 1:
+        apart = step(nest.array(access.array), access, innermost).number
+        if apart is not None and _contiguous(nest, access, innermost, written):
             moved += cycles
+            shuffles += abs(apart) - 1
         else:
             scattered += share
     own = 0 if statement.op == "=" else 1
-    return InstanceWork(_count(statement.expr) + own, moved, scattered, _chain(nest, statement, innermost))
+    expr, dtype = statement.expr, nest.array(statement.target.array).dtype
+    arithmetic = _count(expr, isa, dtype) + own + shuffles
+    if dtype.is_float:
+        arithmetic -= len(_fused(expr, statement.op))
+    summed = bool(own) and innermost is not None and not _moves(statement.target, innermost)
+    return InstanceWork(arithmetic, moved, scattered, _chain(nest, statement, innermost), summed)
 
 
 def _chain(nest: Nest, statement: Statement, innermost: str | None) -> float:
@@ -123,6 +146,17 @@ def _distinct(access: Load, written: Mapping[str, int]) -> float:
     return min(1.0, prod(spans) / prod(written.values()))
 
 
+def _contiguous(nest: Nest, access: Load, innermost: str, written: Mapping[str, int]) -> bool:
+    """Whether a vector's lanes and the loops that are written out reach neighbouring elements together.
+
+    These are loaded by vectors; of n that are interleaved, n - 1 shuffles of two make each vector of lanes.
+    """
+    array = nest.array(access.array)
+    known = {name: step(array, access, name).number for name in {**written, innermost: MANY}}
+    steps = [(abs(apart), {**written, innermost: MANY}[name]) for name, apart in known.items() if apart]
+    return None not in known.values() and [near for near, _ in joined(steps)] == [1]
+
+
 def _moves(access: Load, iterator: str) -> bool:
     return any(iterator in index.names for index in access.indices)
 
@@ -135,11 +169,35 @@ def _feeds(target: Load, load: Load, innermost: str | None) -> bool:
     return all(a == b or (innermost is not None and innermost in a.names) for a, b in pairs)
 
 
-def _count(expr: Expr) -> float:
+def _count(expr: Expr, isa: ISA, dtype: DType) -> float:
     """The operations of an expression, but for changes of sign; common subexpressions count once."""
     return sum(
-        WEIGHTS.get(_operation(node), 1) for node in set(walk(expr)) if operands(node) and not isinstance(node, Unary)
+        _weight(_operation(node), isa, dtype)
+        for node in set(walk(expr))
+        if operands(node) and not isinstance(node, Unary)
     )
+
+
+def _weight(operation: str, isa: ISA, dtype: DType) -> float:
+    """The cost of an operation in vector operations."""
+    if vector_functions.has(isa, operation, dtype):
+        return vector_functions.operations(operation, dtype)
+    return WEIGHTS.get(operation, 1)
+
+
+def _fused(expr: Expr, op: str) -> set[Expr]:
+    """The products that are added in one operation: one of each sum in an expression, and the one that all is."""
+    sums = [(node.left, node.right) for node in set(walk(expr)) if isinstance(node, Binary) and node.op in "+-"]
+    whole = [(expr,)] if op == "+" else []
+    products = ([p for part in parts if (p := _product(part)) is not None] for parts in (*sums, *whole))
+    return {found[0] for found in products if found}
+
+
+def _product(expr: Expr) -> Expr | None:
+    """A product, apart from its sign."""
+    while isinstance(expr, Unary):
+        expr = expr.operand
+    return expr if isinstance(expr, Binary) and expr.op == "*" else None
 
 
 def _latency(expr: Node, known: Mapping[Load, float], delays: Delays) -> float | None:

@@ -48,6 +48,17 @@ def test_wrong_dtype(kernel: poly.Kernel) -> None:
     refused(kernel, (A.astype(object), B, C), "A has dtype object")
 
 
+def test_complex_for_real_and_real_for_complex() -> None:
+    nest = poly.parse(
+        "def scale(x: c128[N], r: f64[N]):\n    for i in range(N):\n        x[i] *= r[i]", {"N": poly.sizes("N")}
+    )
+    x, r = np.ones(3, complex), np.ones(3)
+    refused(nest, (r, r.copy()), "x has dtype float64; expected x: c128[N]")
+    refused(nest, (np.ones((3, 2)), r), "x has dtype float64; expected x: c128[N]")
+    refused(nest, (x, x.copy()), "r has dtype complex128; expected r: f64[N]")
+    refused(nest, (x, r[:2].copy()), "r has shape (2,); expected (3,)")
+
+
 def test_wrong_rank(kernel: poly.Kernel) -> None:
     A, B, C = matrices()
     refused(kernel, (A[0], B, C), "A has 1 dimension", "2 dimensions")

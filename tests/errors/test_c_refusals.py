@@ -154,7 +154,14 @@ FILES = {
         "void f(int n, double x[n / 2]) { x[0] = 1; }",
         "<C>:1:24: the extent `n / 2` is no sum of integers, but divides",
     ),
-    "complex": ("void f(double _Complex x[3]) { x[0] = 1; }", "<C>:1:24: `x` has complex numbers, which poly has not"),
+    "complex": (
+        "void f(long double _Complex x[3]) { x[0] = 1; }",
+        "<C>:1:29: `x` has complex numbers of a type that poly",
+    ),
+    "order of complex": (
+        "void f(double _Complex x[3]) { if (x[0] < 1) x[0] = 1; }",
+        "<C>:1:36: `x[0]` is complex, and",
+    ),
     "nothing": ("", "<C> has no function with a body."),
     "several functions": (
         "void f(double x[3]) { x[0] = 1; }\nvoid g(void) {}",

@@ -6,10 +6,11 @@ import re
 import textwrap
 from typing import Any
 
+import numpy as np
 import pytest
 
 from codegen.ir.integer import Affine, Linear
-from microkernels.dtypes import f32, f64
+from microkernels.dtypes import c128, f32, f64
 from poly.errors import SpecError
 from poly.frontends.python import parse, parse_text
 from poly.frontends.source import Source
@@ -392,6 +393,31 @@ CASES = {
 def test_a_body_outside_of_what_poly_reads_is_refused(case: str) -> None:
     body, sentence, line, caret, remedy = CASES[case]
     assert refused(body) == f"nest.py:{sentence}\n    {line}\n    {caret}\n{remedy}"
+
+
+COMPLEX = {
+    "order": ("for i in range(N):\n    r[i] = max(z[i], 0.0)", "`max` takes no complex numbers"),
+    "comparison": (
+        "for i in range(N):\n    if z[i] > 1:\n        r[i] = 1.0",
+        "`z[i]` is complex, and such numbers have",
+    ),
+    "to a real": ("for i in range(N):\n    r[i] = 1j * z[i]", "`r[i]` is real, and gets a complex number"),
+    "update of a real": ("for i in range(N):\n    r[i] += z[i]", "`r[i]` is real, and gets a complex number"),
+    "no such function": ("for i in range(N):\n    z[i] = np.sqrt(z[i])", "`np.sqrt` takes no complex numbers"),
+    "a power": ("for i in range(N):\n    z[i] = z[i] ** 3", "`z[i] ** 3` is no operation on complex numbers"),
+    "a part assigned": ("for i in range(N):\n    z[i].real = 1.0", "`z[i].real` can't be assigned"),
+    "a whole array": ("for i in range(N):\n    z[i] = 2j * z", "`z` is a whole array"),
+    "a wrong rank": ("for i in range(N):\n    z[i] = z[i, i]", "`z` has 1 dimension, and gets 2 indices"),
+    "a number assigned": ("for i in range(N):\n    a = z[i]", "`a` is a scalar passed by value"),
+    "conversion": ("for i in range(N):\n    r[i] = f64(z[i])", "`f64` takes no complex numbers"),
+}
+
+
+@pytest.mark.parametrize("case", COMPLEX)
+def test_complex_numbers_are_refused_where_they_have_no_meaning(case: str) -> None:
+    body, words = COMPLEX[case]
+    found = refused(body, "z: c128[N], r: f64[N], a: c128", c128=c128, np=np)
+    assert words in found.splitlines()[0], found
 
 
 ARGUMENTS = {

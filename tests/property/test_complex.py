@@ -173,6 +173,40 @@ def test_einsum(subscripts):
     np.testing.assert_allclose(poly.einsum(subscripts, *operands), np.einsum(subscripts, *operands), atol=1e-12)
 
 
+IN_C = """
+#include <complex.h>
+void f(int m, int n, int k, double complex alpha, double complex A[m][k], float complex B[k][n], double complex C[m][n],
+       double *restrict r)
+{
+    for (int i = 0; i < m; i++) {
+        for (int j = 0; j < n; j++) {
+            double complex s = 0;
+            for (int l = 0; l < k; l++)
+                s += A[i][l] * conj(B[l][j]);
+            C[i][j] = alpha * s - 2.0 * I * C[i][j] / cexp(A[i][0]);
+        }
+        r[i] = cabs(C[i][0]) + creal(A[i][0] * CMPLX(1, r[i])) + cimagf(B[0][0]);
+        A[i][0] = r[i] + (float)r[i] * I;
+    }
+}
+"""
+
+
+def test_in_c():
+    rng = np.random.default_rng(3)
+    A, B, C = numbers(rng, (7, 9), c128), numbers(rng, (9, 5), c64), numbers(rng, (7, 5), c128)
+    r, alpha = rng.random(7), 0.5 - 2j
+    wanted = alpha * (A @ B.conj()) - 2j * C / np.exp(A[:, :1])
+    reals = abs(wanted[:, 0]) + (A[:, 0] * (1 + 1j * r)).real + B[0, 0].imag
+    nest = poly.from_c(IN_C)
+    for run in (nest, nest.reference):
+        given = [A.copy(), B, C.copy(), r.copy()]
+        run(alpha, *given)
+        np.testing.assert_allclose(given[2], wanted, rtol=1e-12)
+        np.testing.assert_allclose(given[3], reals, rtol=1e-12)
+        np.testing.assert_allclose(given[0][:, 0], reals + 1j * reals.astype(np.float32), rtol=1e-6)
+
+
 def test_a_nest_in_a_nest():
     N = SIZES["N"]
 

@@ -265,6 +265,26 @@ def test_what_occurs_twice_is_computed_once() -> None:
     assert work(squares, squares.statements[0], "i").arithmetic == 2
 
 
+def test_a_local_in_lanes_is_a_register_and_coordinates_are_shuffled() -> None:
+    @poly.nest
+    def pairs(X: poly.f32[64, 3], Y: poly.f32[512, 3], out: poly.f32[64]):
+        for i in range(64):
+            for j in range(512):
+                s = 0.0
+                for k in range(3):
+                    s += (X[i, k] - Y[j, k]) * (X[i, k] - Y[j, k])
+                out[i] += s
+
+    made = poly.schedule(pairs).unroll(k=3).vectorize("j")
+    done = {one.view.statement.name: one.work for one in model(made)._leaves}
+    assert done["S1"].scattered == 0, "three vectors of coordinates, in turn"
+    assert done["S1"].arithmetic == 2 + 2  # a difference, a product that is added; two shuffles
+    assert not done["S1"].summed
+    assert done["S2"].moves == 0
+    assert done["S2"].summed
+    assert moved(made, 4096) == pytest.approx(64 * 512 * 3 * 4, rel=0.1), "X and out stay, and nothing is kept for s"
+
+
 def test_vectors_are_faster() -> None:
     nest = chain.with_sizes({"N": 100, "M": 100})
     made = poly.schedule(nest)

@@ -51,7 +51,7 @@ def test_the_default_is_what_the_model_expects_to_be_faster(name: str, isa: ISA)
     both = min(forms, key=lambda made: predicted(made, target).seconds), usual_loops(nest, target).tried
     assert both[0].steps
     kernels, plain = (predicted(made, target).seconds for made in both)
-    jam = usual_jam(nest, 1)
+    jam = usual_jam(nest, target)
     jams = jam is not None and plain < kernels and predicted(jam.tried, target).seconds <= plain
     expected = jam.tried if jam is not None and jams else both[plain < kernels]
     assert default_schedule(nest, target).steps == expected.steps

@@ -180,7 +180,7 @@ def test_a_loop_that_counts_every_second_iteration_is_split() -> None:
     """Its index is the half of an iterator that is even, without rounding."""
 
     @poly.nest
-    def every_second(x: f32[N]):
+    def every_second(x: f64[N]):
         for i in range(0, N, 2):
             x[i] += 1
 

@@ -249,7 +249,8 @@ def _span_lines(routine: Routine, buffer: Buffer, span: str) -> Iterator[str]:
     yield f"/* {describe(buffer)} */"
     yield f"{reach} = {extent(buffer.shape[-1])};"
     for shape, stride in reversed(list(zip(buffer.shape, map(c_name, buffer.strides[:-1]), strict=False))):
-        yield f"if ({_all(f'{stride} < {reach}', filled(buffer))}) return PFX_BAD_STRIDE;"
+        if not stride.isdigit():
+            yield f"if ({_all(f'{stride} < {reach}', filled(buffer))}) return PFX_BAD_STRIDE;"
         yield f"if (pfx_beyond({extent(shape)}, {stride}, PFX_SIZE_LIMIT/{size})) return PFX_BAD_STRIDE;"
         yield f"{reach} += ({extent(shape)} - 1)*{stride};"
     yield f"{span} = {reach}*{size};"

@@ -61,7 +61,7 @@ def _strides(buffer: Buffer) -> list[tuple[str, str]]:
     """The strides that a caller passes; none for an array that is always dense."""
     if buffer.strides is None:
         return []
-    names = [str(stride) for stride in strides(buffer)[:-1]]
+    names = [str(stride) for stride in strides(buffer)[:-1] if stride.terms]
     rests = [product(map(in_c, buffer.shape[at + 1 :])) for at in range(len(names))]
     where = ["row" if len(names) == 1 else f"index of dimension {at}" for at in range(len(names))]
     return [

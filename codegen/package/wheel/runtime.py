@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Number
 from pathlib import Path
 from typing import Any
 
@@ -166,6 +167,8 @@ class Routine:
     def _array(self, one: Argument, value: Any) -> Any:
         if isinstance(value, np.ma.MaskedArray):
             raise ArgumentError(f"{one.name} is a masked array. Remedy: {one.name}.filled(0)")
+        if one.dtype.startswith("complex") and not (one.extents or one.written) and isinstance(value, Number):
+            return np.array(value, one.dtype)
         if isinstance(value, np.ndarray):
             return value
         try:
@@ -230,10 +233,11 @@ class Routine:
         )
 
     def _strides(self, one: Argument, array: Any) -> list[int]:
-        """The strides in elements; 0 if there are no gaps."""
+        """The strides in elements, those of complex arrays in parts; 0 if there are no gaps."""
         if array.flags.c_contiguous:
             return [0] * one.strides
-        return [stride // array.itemsize for stride in array.strides[: one.strides]]
+        size = array.real.itemsize
+        return [stride // size for stride in array.strides[: one.strides]]
 
     def _refused(self, status: int, fitted: Mapping[str, Any]) -> ArgumentError:
         """The error for a status: of overlapping arrays it names them."""

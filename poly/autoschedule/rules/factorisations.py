@@ -24,6 +24,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from math import ceil
 
 from microkernels.catalogue import gemm, sums, tiles
@@ -37,21 +38,23 @@ from poly.autoschedule.rules.form import WHOLE, Form, usual_parts
 from poly.autoschedule.rules.lanes import vectorized
 from poly.autoschedule.rules.pivots import Direction, counting, side_by_side
 from poly.autoschedule.rules.sharing import parallelized_around_kernels
+from poly.autoschedule.rules.trailing import ABREAST, in_common_strips, in_tiles, parted, tile_loops
 from poly.autoschedule.spaces.grids import fitting, tile_knobs, uncut
 from poly.autoschedule.spaces.space import Knob, Values
-from poly.errors import ScheduleError
 from poly.ir.budget import TooCostly, limited
 from poly.ir.edits import fresh
-from poly.ir.instances import coordinates
 from poly.ir.nest import Array, Nest, Statement
-from poly.ir.paths import loops_around, names_around, paths
-from poly.ir.strides import is_contiguous_along
-from poly.ir.tree import Band, Micro, Node, parts, statements, walk
+from poly.ir.paths import names_around
+from poly.ir.tree import Node, parts, statements
 from poly.model.core import Target
 from poly.model.price import arithmetic
-from poly.schedules.makeable import check_makeable
 from poly.schedules.schedule import Schedule, schedule
-from poly.schedules.steps import Accumulate, Distribute, Enclose, Order, Pack, Part, Reverse, Split, Step, Tensorize
+from poly.schedules.steps import (
+    Accumulate,
+    Distribute,
+    Enclose,
+    Tensorize,
+)
 from poly.schedules.steps.formulas import Formula
 
 DEPTH = 24
@@ -59,10 +62,6 @@ DEPTH = 24
 
 TOGETHER = 5
 """Blocks in a block of blocks, behind which one product updates the trailing matrix, so that it is read less often."""
-
-ABREAST = 8
-"""Tiles of columns that a tile of rows passes one after the other: enough to read the rows less often from far away,
-and few, so that the copy of these columns stays in the second level."""
 
 TILES = (2, 3, 4, 6, 8)
 """Columns per block in a search, in rows of the register tile."""
@@ -306,7 +305,9 @@ def _blocked(made: Schedule, found: Elimination, blocks: Blocks) -> _Blocked | N
         made, loops = level.made, (*loops, level.loop)
         trailing.extend((name, size) for name in level.trailing)
     for name, size in trailing:
-        made = _in_tiles(made, name, size, blocks.kernel) or made
+        made = in_tiles(made, name, size, blocks.kernel) or made
+    for (first, size), (second, other) in pairwise(trailing):
+        made = (in_common_strips(made, first, second) if size == other else None) or made
     has_kernel = any(isinstance(step, Tensorize) for step in made.steps)
     return _Blocked(made, found, loops, blocks) if has_kernel else None
 
@@ -326,10 +327,8 @@ def _cuts(blocked: _Blocked) -> dict[str, str]:
     """The loops over blocks and over tiles of the trailing updates, and what each has the size of."""
     levels = ("around", "depth") if blocked.blocks.around else ("depth",)
     cuts = dict(zip(blocked.loops, levels, strict=True))
-    for node in walk(blocked.made.tree):
-        if isinstance(node, Micro):
-            *_, strip, row_tile, column_tile, _, _, _ = names_around(blocked.made.tree, node.statement)
-            cuts |= {strip: "strip", row_tile: "rows", column_tile: "columns"}
+    for strip, row_tile, column_tile in tile_loops(blocked.made).values():
+        cuts |= {strip: "strip", row_tile: "rows", column_tile: "columns"}
     return cuts
 
 
@@ -364,103 +363,8 @@ def _trailing(made: Schedule, update: Contraction, sign: str, loop: str, size: i
     iterators = made.nest.statement(update.statement).iterators
     own = [name for name in iterators if any(name in index.names for index in places)]
     later = " and ".join(f"{sign}{update.reduce[0]} // {size} < {sign}{name} // {size}" for name in own)
-    parted = _parted(made, update.statement, later, name)
-    if parted is None:
-        return None
-    around = names_around(parted.tree, name)
-    return attempt(parted, [Distribute(around[around.index(loop) + 1], last=name)])
-
-
-def _parted(made: Schedule, statement: str, condition: str, into: str) -> Schedule | None:
-    """The schedule with a statement parted; None if there are no two parts."""
-    try:
-        return made.apply([Part(statement, where=Formula(condition), into=into)])
-    except ScheduleError:
-        return None
-
-
-def _in_tiles(made: Schedule, name: str, size: int, kernel: OuterProduct) -> Schedule | None:
-    """The schedule with a microkernel for trailing updates by a block of so many steps.
-
-    It is for all, for those off the diagonal of a triangle, or for results that all steps of the block update.
-    """
-    found = formed(made.nest, made.nest.statement(name))
-    if found is None or not (found.rows and found.columns):
-        return None
-    forward = _forward(made, name)
-    tiled = forward and _tiled(forward, found, kernel)
-    if forward is None or tiled is not None:
-        return tiled
-    (row, *_), (column, *_), (step, *_) = found.rows, found.columns, found.reduce
-    for one, other, width in ((row, column, kernel.rows), (column, step, size), (row, step, size)):
-        apart = _without_squares(forward, name, f"{one} // {width} == {other} // {width}")
-        tiled = apart and _tiled(apart, found, kernel)
-        if tiled is not None:
-            return tiled
-    return None
-
-
-def _forward(made: Schedule, name: str) -> Schedule | None:
-    """The schedule in which no loop around a statement goes down one of its iterators; None if that is illegal."""
-    statement = made.nest.statement(name)
-    values = coordinates(statement.domain, statement.iterators).values()
-    around = loops_around(made.tree, name)
-    down = [b.name for b in around if any(b.function(name).neg().plain_is_equal(value) for value in values)]
-    return attempt(made, map(Reverse, down)) if down else made
-
-
-def _without_squares(made: Schedule, name: str, square: str) -> Schedule | None:
-    """The schedule in which the instances in squares along a diagonal have loops of their own; None if illegal."""
-    diagonal = f"{name}_diagonal"
-    parted = _parted(made, name, square, diagonal)
-    if parted is None:
-        return None
-    around = loops_around(parted.tree, name)
-    shared = next((band.name for band in around if set(statements(band)) == {name, diagonal}), None)
-    return attempt(parted, [Distribute(shared, last=diagonal)]) if shared else None
-
-
-def _tiled(made: Schedule, found: Contraction, kernel: OuterProduct) -> Schedule | None:
-    """The schedule with register tiles for a contraction, with as many copies of its operands as fit the loops.
-
-    Rows of the left one that are contiguous along the sum are read in place: a copy would be of all rows at once. A
-    tile of rows passes several tiles of columns while it is near.
-    """
-    row, column, reduce = _roles(made, found)
-    strips = Split(((column, ABREAST * kernel.columns),))
-    cut = attempt(made, [strips, Split(((row, kernel.rows), (column, kernel.columns)))])
+    cut = parted(made, update.statement, later, name)
     if cut is None:
         return None
-    name, around = found.statement, names_around(cut.tree, found.statement)
-    row_tile, column_tile = (around[around.index(loop) - 1] for loop in (row, column))
-    strip = around[around.index(column_tile) - 1]
-    order = Order((strip, row_tile, column_tile, row, column, reduce))
-    left = Pack(found.left.array, statement=name, role="left")
-    right = Pack(found.right.array, at=strip, statement=name, role="right")
-    in_place = is_contiguous_along(made.nest, found.left, found.reduce[0])
-    copies = ((right,), ()) if in_place else ((left, right), (left,), ())
-    tiled = (_made(cut, [order, *chosen, Tensorize(kernel.name, name)]) for chosen in copies)
-    return next((one for one in tiled if one is not None), None)
-
-
-def _made(made: Schedule, steps: list[Step]) -> Schedule | None:
-    """The schedule with steps if code can be generated for it; otherwise None."""
-    with suppress(ScheduleError):
-        found = attempt(made, steps)
-        if found is not None:
-            check_makeable(found.nest, found.tree)
-        return found
-    return None
-
-
-def _roles(made: Schedule, found: Contraction) -> tuple[str, str, str]:
-    """The loops over the rows, the columns and the reduction of an update."""
-    statement = made.nest.statement(found.statement)
-    values = coordinates(statement.domain, statement.iterators)
-
-    def loop(iterator: str) -> str:
-        path = paths(made.tree)[statement.name]
-        own = (b for b in path if isinstance(b, Band) and b.function(statement.name).plain_is_equal(values[iterator]))
-        return next(own).name
-
-    return loop(found.rows[0]), loop(found.columns[0]), loop(found.reduce[0])
+    around = names_around(cut.tree, name)
+    return attempt(cut, [Distribute(around[around.index(loop) + 1], last=name)])

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from math import ceil, prod
 
 from poly.analysis.legality import race
+from poly.analysis.roles import expected_bytes
 from poly.autoschedule.rules.attempt import attempt
 from poly.autoschedule.rules.form import Form
 from poly.autoschedule.rules.lanes import FEW
@@ -24,6 +25,7 @@ from poly.ir.nest import Nest
 from poly.ir.paths import paths
 from poly.ir.strides import extent, is_contiguous, is_contiguous_along, moved_iterator
 from poly.ir.tree import Band, Leaf, Sequence, bands, statements, walk
+from poly.model.core import Target
 from poly.schedules.schedule import Schedule, schedule
 from poly.schedules.steps import Order, Split, Step, Unroll, Vectorize
 
@@ -31,17 +33,21 @@ SHORT = 32
 """The most iterations of the short loops together."""
 WRITTEN = 64
 """The most instances of a statement that are written out."""
+SECOND = 2
+"""How far apart elements may be that lanes read: an operation makes a vector of two that are loaded under masks. Few
+rows are shared then, and from behind the second level they come faster one after the other."""
 JAMMED = 8
 """The most iterations jammed: each has results in a register."""
 
 
-def usual_jam(nest: Nest, threads: int) -> Form | None:
+def usual_jam(nest: Nest, target: Target) -> Form | None:
     """The form of a nest of loops without dependences around short ones; None if it is none.
 
     How many iterations are jammed is a knob; usually as many as registers and written-out text allow.
     """
     base = schedule(nest)
-    jam = _jam(base)
+    near = sum(expected_bytes(array) for array in nest.arrays) <= target.caches.l2 // 2
+    jam = _jam(base, SECOND if near and target.isa.has_masked_stores else 1)
     if jam is None:
         return None
     tried = attempt(base, jam.steps(jam.sizes[-1]))
@@ -54,7 +60,7 @@ def usual_jam(nest: Nest, threads: int) -> Form | None:
 
     usual = (("jam", jam.sizes[-1]),)
     form = Form((("order", "jammed"),), make, tried, (knob,), usual, {f"{jam.name}_tile": "jam"})
-    return usual_sharing(form, threads)
+    return usual_sharing(form, target.threads)
 
 
 @dataclass(frozen=True)
@@ -73,14 +79,17 @@ class Jam:
         return Split(((self.name, size),)), order, written, Vectorize(self.lanes)
 
 
-def _jam(made: Schedule) -> Jam | None:
-    """The loops of a schedule for lanes and for jammed iterations of the next one; None if there are none."""
+def _jam(made: Schedule, most: int) -> Jam | None:
+    """The loops of a schedule for lanes and for jammed iterations of the next one; None if there are none.
+
+    What lanes read is at most `most` elements apart.
+    """
     outer, inner = _outer(made), dict[str, int]()
     for band in bands(made.tree)[len(outer) :]:
         inner[band.name] = extent(made.nest, band) or SHORT + 1
     if len(outer) < 2 or not 1 < prod(inner.values()) <= SHORT:
         return None
-    lanes = next((band for band in reversed(outer) if _suits_lanes(made, band)), None)
+    lanes = next((band for band in reversed(outer) if _suits_lanes(made, band, most)), None)
     rest = [band for band in outer if band is not lanes]
     whole = extent(made.nest, rest[-1])
     if lanes is None or whole is None or whole < 2:
@@ -103,8 +112,11 @@ def _outer(made: Schedule) -> list[Band]:
     return found
 
 
-def _suits_lanes(made: Schedule, band: Band) -> bool:
-    """Whether a loop has iterations for lanes, and goes from element to element in all that it moves in."""
+def _suits_lanes(made: Schedule, band: Band, most: int) -> bool:
+    """Whether a loop has iterations for lanes, and goes from element to element in all that it moves in.
+
+    It may leave out elements of what it only reads, if it goes at most `most` further.
+    """
     whole = extent(made.nest, band)
     if whole is None or whole < FEW:
         return False
@@ -112,8 +124,8 @@ def _suits_lanes(made: Schedule, band: Band) -> bool:
     for name in statements(band):
         statement = made.nest.statement(name)
         moved = moved_iterator(statement, found[name], band.name)
-        if moved is None or not is_contiguous(made.nest, statement, moved):
+        if moved is None or not is_contiguous_along(made.nest, statement.target, moved):
             return False
-        if not is_contiguous_along(made.nest, statement.target, moved):
+        if not is_contiguous(made.nest, statement, moved, most):
             return False
     return True

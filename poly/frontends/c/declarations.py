@@ -10,19 +10,22 @@ from typing import cast
 import numpy as np
 from pycparser import c_ast
 
-from microkernels.dtypes import DTYPES
+from microkernels.dtypes import ANNOTATED
 
 BASIC = {
     "double": "f64", "float": "f32", "char": "i8", "short": "i16", "short int": "i16", "int": "i32", "long": "i64",
     "long int": "i64", "long long": "i64", "long long int": "i64",
 }  # fmt: skip
 """The scalar types by their names in C, without `signed`."""
+COMPLEX = {"f64": "c128", "f32": "c64"}
+"""The types behind `_Complex`, by those of their parts."""
 COUNTING = ("i32", "i64")
 """The types of counters; smaller integers are data, which C computes with as int."""
 
 
 NAMES = {
     "f64": "double", "f32": "float", "i64": "long", "i32": "int", "i16": "short", "i8": "char", "u8": "unsigned char",
+    "c64": "float _Complex", "c128": "double _Complex",
 }  # fmt: skip
 """The scalar types in C by those of poly."""
 
@@ -43,7 +46,11 @@ class CType:
 
     @property
     def is_integer(self) -> bool:
-        return not self.dtype.startswith("f")
+        return self.dtype[0] not in "fc"
+
+    @property
+    def is_complex(self) -> bool:
+        return self.dtype in COMPLEX.values()
 
     @property
     def in_c(self) -> str:
@@ -53,8 +60,8 @@ class CType:
     def rounded(self, number: float | int) -> float | int:
         """A number as a variable of this scalar type holds it."""
         if self.unsigned:
-            return int(number) % (1 << 8 * DTYPES[self.dtype].size)
-        return cast("float | int", np.array(number).astype(DTYPES[self.dtype].numpy_name).item())
+            return int(number) % (1 << 8 * ANNOTATED[self.dtype].size)
+        return cast("float | int", np.array(number).astype(ANNOTATED[self.dtype].numpy_name).item())
 
     @property
     def counting(self) -> str:
@@ -74,8 +81,9 @@ def type_of(node: c_ast.Node, typedefs: Mapping[str, c_ast.Node]) -> CType | Non
         case c_ast.IdentifierType(names=names):
             if sorted(names) == ["char", "unsigned"]:
                 return CType("u8")
-            words = [name for name in names if name not in ("signed", "unsigned")] or ["int"]
-            dtype = BASIC.get(" ".join(words))
+            words = [name for name in names if name not in ("signed", "unsigned", "_Complex")]
+            dtype = BASIC.get(" ".join(words or ["int"]))
+            dtype = COMPLEX.get(dtype or "") if "_Complex" in names else dtype
             return None if dtype is None else CType(dtype, "unsigned" in names, long_long=words.count("long") == 2)
         case c_ast.ArrayDecl(type=inner, dim=extent, dim_quals=quals):
             found = type_of(inner, typedefs)
@@ -100,7 +108,7 @@ def unknown_type(name: str, declared: c_ast.Decl) -> tuple[str, str]:
         why = f"the rows of `{name}` are pointers, which may point to the same place"
         return why, f"Keep the rows in one array: `(*{name})[m]`, or `{name}[i*m + j]`."
     if isinstance(rows, c_ast.TypeDecl) and "_Complex" in getattr(rows.type, "names", ()):
-        why = f"`{name}` has complex numbers, which poly has not"
+        why = f"`{name}` has complex numbers of a type that poly has not, or that is not passed here"
         return why, f"Add a dimension of real and imaginary parts, `{name}[n][2]`, which is the same memory."
     return f"`{name}` has a type that poly has not", "Use double, float, int, long, short or char, and arrays of these."
 

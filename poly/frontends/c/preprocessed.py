@@ -49,6 +49,8 @@ BUILT_IN = ("<built-in>", "<command-line>", "<command line>")
 """What preprocessors call the files of their own macros."""
 POLY = "__POLY__"
 """The macro that is defined while poly reads a text."""
+IMAGINARY = "1.0iF", "_Complex_I"
+"""How <complex.h> writes the imaginary unit, and a name for it."""
 SYSTEM = "3"
 """The flag of a line marker for text from system headers."""
 
@@ -171,7 +173,7 @@ def _own_lines(text: str) -> tuple[list[tuple[str, int, str]], str]:
             own = owned.setdefault(file, SYSTEM not in marker[3].split() and file not in BUILT_IN)
             continue
         if own and line.strip():
-            found.append((file, number, line))
+            found.append((file, number, line.replace(*IMAGINARY)))
         elif not own:
             system.append(line)
         number += 1

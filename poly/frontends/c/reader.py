@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pycparser import c_ast
 
 from codegen.ir.integer import Affine
-from microkernels.dtypes import DTYPES
+from microkernels.dtypes import ANNOTATED
 from poly.errors import SpecError
 from poly.frontends.c.declarations import (
     ArrayName,
@@ -36,6 +36,7 @@ from poly.frontends.c.procedures import Procedures
 from poly.frontends.c.regions import ScopRegion
 from poly.frontends.c.statements import Statements, annotation
 from poly.frontends.c.tree import parameters
+from poly.frontends.complex_numbers import in_parts
 from poly.frontends.polynomials import Polynomial, expression, greatest, indices, polynomial, split, total
 from poly.frontends.python import nest_of
 from poly.ir.nest import Nest
@@ -187,7 +188,7 @@ class Reader:
         made = ast.FunctionDef(self.name, ast.arguments([], arguments, None, [], [], None, []), body, [], None)
         marked(made, self.region.function, self.source)
         ast.fix_missing_locations(made)
-        environment = {**DTYPES, **self.sizes}
+        made, environment = in_parts(made, self.source, {**ANNOTATED, **self.sizes})
         return nest_of(made, self.source, environment, reassociate, ast.unparse(made) + "\n")
 
     def local_variables(self) -> list[c_ast.Decl]:
@@ -263,7 +264,7 @@ class Reader:
         name = node.name
         if name is None or (name not in self.uses.found and name not in self.integers):
             return
-        if found is None:
+        if found is None or (found.is_complex and self.outlines):
             raise refusal(node, self.source, *unknown_type(name, node))
         if "volatile" in node.quals:
             raise refusal(node, self.source, f"`{name}` is volatile: its accesses are effects", "Leave it out.")

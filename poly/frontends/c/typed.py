@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +19,14 @@ from microkernels.dtypes import DTYPES
 FLOATS = ("f32", "f64")
 NARROW = ("i8", "u8", "i16")
 """Types that C converts to int before it computes with them."""
+PARTS = {"c64": "f32", "c128": "f64"}
+"""The types of complex numbers, and those of their parts."""
+COMPLEX_H = {"creal": "real", "cimag": "imag", "cabs": "abs", "conj": "conj", "cexp": "exp"}
+"""The functions of complex.h that poly knows, by their names in a nest; each may end in `f`."""
+CMPLX = "__builtin_complex"
+OF_COMPLEX = {**{f"{name}{end}": 1 for name in COMPLEX_H for end in ("", "f")}, CMPLX: 2}
+"""Their names in a text, with the number of arguments; that behind the macros CMPLX and CMPLXF is among them."""
+UNIT = "_Complex_I"
 INDICES = (*NARROW, "i32", "i64")
 INTEGERS = ("int", "uint", "long", "ulong")
 """The types of counters, sizes and integers, of two the later one is the type in which C computes with both."""
@@ -44,6 +52,8 @@ class Value:
 def common(one: str, two: str) -> str:
     """The type in which C computes with two types; where that is unsigned, and one is data, it is the signed one."""
     kinds = {one, two}
+    if kinds & PARTS.keys():
+        return "c128" if kinds & {"c128", "f64"} else "c64"
     for kind in ("f64", "f32"):
         if kind in kinds:
             return kind
@@ -54,7 +64,7 @@ def common(one: str, two: str) -> str:
 
 def wraps(*kinds: str) -> bool:
     """Whether C computes with these types in one that wraps around below 0."""
-    if any(kind in FLOATS for kind in kinds):
+    if any(kind in (*FLOATS, *PARTS) for kind in kinds):
         return False
     return "ulong" in kinds or ("uint" in kinds and not {"long", "i64"} & {*kinds})
 
@@ -63,6 +73,12 @@ def converted(value: Value, kind: str) -> ast.expr:
     """The value's Python expression in a type; weak values take it from what they meet."""
     if value.kind == kind or kind in INTEGERS:
         return value.node
+    if kind in PARTS and value.kind in PARTS:
+        return value.node if value.weak else call(kind, value.node)
+    if value.kind in PARTS:
+        return converted(real_part(value), kind)
+    if kind in PARTS:
+        return converted(value, PARTS[kind])
     if value.number is not None and (kind in FLOATS or math.isfinite(value.number)):
         return numeral(value.number if kind in FLOATS else integer(int(value.number), DTYPES[kind]))
     if value.weak and (kind in FLOATS or value.kind in INTEGERS):
@@ -70,6 +86,11 @@ def converted(value: Value, kind: str) -> ast.expr:
     if kind == "f32" and value.single is not None:
         return value.single
     return call(kind, value.node)
+
+
+def real_part(value: Value) -> Value:
+    """The real part of a complex number."""
+    return Value(ast.Attribute(value.node, "real", ast.Load()), PARTS[value.kind], value.weak)
 
 
 def in_single(op: str, left: Value, right: Value, kind: str) -> ast.expr | None:
@@ -85,6 +106,16 @@ def in_single(op: str, left: Value, right: Value, kind: str) -> ast.expr | None:
     if kind != "f64" or not all(fits) or all(v.number is not None for v in sides):
         return None
     return operation(op, *(numeral(v.number) if v.number is not None else v.node for v in sides))
+
+
+def of_complex(name: str, args: Sequence[Value]) -> Value:
+    """The value of one of OF_COMPLEX."""
+    if name == CMPLX:
+        kind = common(args[0].kind, args[1].kind)
+        return Value(call("complex", *(converted(arg, kind) for arg in args)), common("c64", kind))
+    plain, kind = (name, "c128") if name in COMPLEX_H else (name[:-1], "c64")
+    made = call(COMPLEX_H[plain], converted(args[0], kind))
+    return Value(made, kind if plain in ("conj", "cexp") else PARTS[kind])
 
 
 def wide(value: Value) -> ast.expr:
@@ -111,6 +142,10 @@ def extreme(name: str, left: ast.expr, right: ast.expr) -> ast.expr:
     order = ast.Compare(right, [ast.Lt() if name == "fmin" else ast.Gt()], [left])
     is_nan = ast.Compare(left, [ast.NotEq()], [left])
     return ast.IfExp(ast.BoolOp(ast.Or(), [order, is_nan]), right, left)
+
+
+IMAGINARY = Value(ast.Constant(1j), "c64", weak=True)
+"""The imaginary unit."""
 
 
 def literal(number: float | int, kind: str) -> Value:

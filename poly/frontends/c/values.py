@@ -27,9 +27,13 @@ from poly.frontends.c.tree import below
 from poly.frontends.c.typed import (
     ARITHMETIC,
     FLOATS,
+    IMAGINARY,
     INDICES,
     INTEGERS,
     NARROW,
+    OF_COMPLEX,
+    PARTS,
+    UNIT,
     UNSIGNED,
     Value,
     call,
@@ -39,6 +43,7 @@ from poly.frontends.c.typed import (
     in_single,
     literal,
     numeral,
+    of_complex,
     operation,
 )
 from poly.frontends.effects import REMEDY
@@ -138,6 +143,8 @@ class Values(Arithmetic):
 
     def _name(self, node: c_ast.ID, name: str) -> Value:
         match self.names.get(name):
+            case None if name == UNIT:
+                return IMAGINARY
             case CounterName(kind=kind) | SizeName(kind=kind):
                 return Value(ast.Name(name, ast.Load()), kind, weak=True)
             case ScalarName(dtype):
@@ -263,7 +270,7 @@ class Values(Arithmetic):
         if op == "-":
             self.check_sign(node, left, right)
         self.check_wrap(node, left, right)
-        if op in ("/", "%") and kind not in FLOATS:
+        if op in ("/", "%") and kind not in (*FLOATS, *PARTS):
             return self.divided(node, op, left, right)
         if op == "%":
             raise self.refuse(node, f"`{shown(node)}` is the rest of a fraction", "Use / and floor.")
@@ -299,6 +306,8 @@ class Values(Arithmetic):
         to = declarations.type_of(wanted, self.typedefs)
         if to is None or to.extents:
             raise self.refuse(node, f"`{shown(node)}` is a conversion to no scalar type of poly", "Use int and double.")
+        if to.is_complex or value.kind in PARTS:
+            return Value(converted(value, to.dtype), to.dtype, value.weak)
         if to.is_integer and value.number is not None and math.isfinite(value.number):
             return literal(to.rounded(int(value.number)), to.counting)
         if to.dtype in declarations.COUNTING and value.kind in INTEGERS:
@@ -321,6 +330,8 @@ class Values(Arithmetic):
         odd = name.removeprefix(BUILT_IN)
         if name != odd and (odd in ODD or odd.removesuffix("f") in ODD):
             return literal(ODD[odd if odd in ODD else odd[:-1]], "f64" if odd in ODD else "f32")
+        if OF_COMPLEX.get(name) == len(given):
+            return of_complex(name, [self.value(arg) for arg in given])
         self._check_function(node, name, len(given))
         args = [self.value(arg) for arg in given]
         if name in ABSOLUTE:
