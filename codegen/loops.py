@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import ClassVar
 
 import cgen
@@ -39,7 +39,7 @@ from codegen.ir.loop_ir import (
 )
 from codegen.ir.program import Assign, Buffer, Instructions, Program, Threading
 from codegen.ir.ranges import Interval, Ranges, facts
-from codegen.ir.value_ranges import ranged
+from codegen.ir.value_ranges import kept_short, ranged
 from codegen.lanes.ahead import may_read_first, read_ahead
 from codegen.lanes.aligned import cut
 from codegen.lanes.division import Divisor, Reciprocals, divides_mostly, divisors, multiplies
@@ -64,6 +64,7 @@ from codegen.lanes.simd import (
     left_to_compilers,
     narrowest,
     reductions,
+    uses,
 )
 from codegen.lanes.specialised import parted
 from codegen.lanes.spread import in_vectors, spread_names
@@ -76,6 +77,8 @@ from codegen.parameters import Parameter, data_parameters, needed, prototype, sc
 from codegen.scalar import Element, StatementPrinter
 from codegen.style import Line, around, block, branch, names_in
 from codegen.workspace import elements
+from microkernels.cached import cached_property
+from microkernels.dtypes import DTYPES, DType
 from microkernels.opencl_isa import is_device
 
 LEAST_SELECTED = 64
@@ -99,6 +102,8 @@ class LoopScope:
     """The variables that accumulate elements, by the statements that reduce into them."""
     sums: frozenset[str] = frozenset()
     """The statements whose variables are sums of unsigned integers."""
+    smaller: Mapping[str, DType] = field(default_factory=dict)
+    """The types of these variables that are smaller than their elements'."""
     lasting: Mapping[str, tuple[Shape, tuple[str, ...]]] = field(default_factory=dict)
     """The vectors that take in a vector loop's reductions, as these go on in a loop around it: by its variable."""
     held: Mapping[Element, str] = field(default_factory=dict)
@@ -174,6 +179,14 @@ class Writer:
         return ranged(self.program)
 
     @cached_property
+    def _short(self) -> dict[str, DType] | None:
+        return kept_short(self.program, self._ranges) if self.tiles else None
+
+    def _kind(self, name: str) -> str:
+        """The type in C of a variable."""
+        return (self._short or {}).get(name, self._buffers[name].dtype).c_name
+
+    @cached_property
     def _sizes(self) -> dict[str, Int]:
         return self.program.size_names
 
@@ -216,7 +229,7 @@ class Writer:
         body = self.write(node.body, replace(scope, declaring=scope.declaring.union(first.values())))
         names, read = names_in(body), reads(node.body, self.program)
         used = [self._buffers[name] for name in node.buffers if c_name(name) in names]
-        before = [f"{b.dtype.c_name} {declarator(b)};" for b in used if b.name not in first]
+        before = [f"{self._kind(b.name)} {declarator(b)};" for b in used if b.name not in first]
         after = [f"(void){c_name(b.name)};" for b in used if b.name not in read]
         return [*map(Line, before), *body, *map(Line, after)]
 
@@ -477,14 +490,29 @@ class Writer:
         """The loop with a variable for each of its reductions, for the compiler to vectorise."""
         own = partials(found, scope.taken)
         into = {one.reduction.statement: one.one for one in own}
-        inner = replace(scope, accumulators=into, sums=frozenset(p.reduction.statement for p in own if p.is_sum))
+        sums = frozenset(one.reduction.statement for one in own if one.is_sum)
+        smaller = self._smaller(loop, found)
+        inner = replace(scope, accumulators=into, sums=sums, smaller=smaller)
         lines = [
             *held.lines,
-            *(one.begun for one in own),
+            *(one.begun(smaller.get(one.reduction.statement)) for one in own),
             Line(EACH_VECTOR),
             around(loop, self.write(loop.body, inner)),
         ]
         return _if_entered(loop, scope, [*lines, *(one.ended for one in own)])
+
+    def _smaller(self, loop: For, found: tuple[LaneReduction, ...]) -> dict[str, DType]:
+        """The smaller types in which the least and the greatest of a loop's values are, if it has one in each case."""
+        printer = StatementPrinter(self._buffers, self._sizes, ranges=self._ranges, short=self._short)
+        conditional = {use.statement for use in uses(loop.body) if use.conditional}
+        kinds: dict[str, DType] = {}
+        for one in found:
+            statement = self.program.statements[one.statement]
+            always = statement.where is None and one.statement not in conditional
+            if one.op in ("min", "max") and always and isinstance(statement.body, Assign):
+                kind = printer.kept_in(statement.body.expr, one.dtype)
+                kinds |= {one.statement: kind} if kind is not None and kind in DTYPES.values() else {}
+        return kinds
 
     def _calls(self, loop: For, scope: LoopScope) -> VectorCalls | None:
         return vector_calls(loop.body, self.program, scope.taken) if self.tiles and loop.step == 1 else None
@@ -624,7 +652,7 @@ class Writer:
         calls, body = scope.calls, statement.body
         buffers = self._buffers if calls is None else self._buffers | calls.buffers
         printer = StatementPrinter(
-            buffers, self._values(run), scope.held, scope.near or frozenset(), scope.over, self._ranges
+            buffers, self._values(run), scope.held, scope.near or frozenset(), scope.over, self._ranges, self._short
         )
         asserted = checks(body, self.program, printer) if self.bounds else []
         if calls is not None:
@@ -632,10 +660,14 @@ class Writer:
         if run.statement in scope.instead:
             return [*asserted, *scope.instead[run.statement](printer, body)]
         into = scope.accumulators.get(run.statement)
-        update = printer.summed if run.statement in scope.sums else printer.update
-        text = printer.assign(body) if into is None else update(into, body)
+        if into is None:
+            text = printer.assign(body)
+        elif run.statement in scope.smaller:
+            text = printer.extreme(into, body, scope.smaller[run.statement])
+        else:
+            text = (printer.summed if run.statement in scope.sums else printer.update)(into, body)
         if run.statement in scope.declaring and printer.at(body.target) not in scope.held:
-            text = f"{self._buffers[body.target.array].dtype.c_name} {text}"
+            text = f"{self._kind(body.target.array)} {text}"
         return [*asserted, Line(text, printer.names(body, into is None))] if text else asserted
 
 

@@ -48,13 +48,15 @@ from codegen.ir.promotion import Quotient, Type, Weak, bound, fits, integer, joi
 from codegen.ir.ranges import Interval, rejoined
 from codegen.ir.value_ranges import ValueRanges
 from codegen.names import c_name
-from microkernels.dtypes import DType, f16, f32, f64, i32, i64
+from microkernels.dtypes import DTYPES, DType, f16, f32, f64, i32, i64
 
 CHOICE, SUM, PRODUCT, SIGN, PRIMARY = 0, 1, 2, 3, 4
 """The precedence of a text."""
 LARGEST_DIVISOR = 1 << 60
 """The largest divisor whose reciprocal `quotient` takes, and the least is 1: see `codegen.lanes.division`."""
 LOGIC = {"and": " && ", "or": " || "}
+EAGER = {"and": " & ", "or": " | "}
+"""The operators of tests that are all made: compilers give lanes to no loop that loads an element in some of them."""
 
 
 class Typed(NamedTuple):
@@ -92,6 +94,8 @@ class StatementPrinter:
     see `codegen.lanes.division`."""
     ranges: Mapping[str, Interval] = field(default_factory=dict)
     """The intervals of locals: see `codegen.ir.value_ranges`."""
+    short: Mapping[str, DType] | None = None
+    """Where integers are computed in 16 bits if they fit these, the variables that are kept so, and in which type."""
 
     def assign(self, statement: Assign) -> str:
         """`A[i] += …;`"""
@@ -108,16 +112,29 @@ class StatementPrinter:
                 return self._step(target, "-", operand, dtype)
             case ("+" | "*") as op, expr:
                 return self._step(target, op, expr, dtype)
-            case ("min" | "max") as op, expr:
-                return update(op, dtype, target, self.value(expr, dtype))
+            case (("min" | "max"), _):
+                return self.extreme(target, statement, dtype)
         expr = own_first(statement) if dtype.is_float else statement.expr
-        return f"{target} = {self.value(expr, dtype)};"
+        kept = (self.short or {}).get(statement.target.array, dtype)
+        return f"{target} = {_converted(self.print(expr, kept if isinstance(expr, Const) else dtype), kept).text};"
 
     def summed(self, target: str, statement: Assign) -> str:
         """`target = sum_i32(target, …);`, into an unsigned variable of the size of the statement's target."""
         dtype = self.buffers[statement.target.array].dtype
         value = _tight(_converted(self.print(statement.expr, dtype), dtype), PRIMARY)
         return f"{target} = sum_{dtype.name}({target}, ({unsigned(dtype)}){value});"
+
+    def extreme(self, target: str, statement: Assign, kind: DType) -> str:
+        """`target = max_u8(target, …);`, into a variable of a type that has the value, which may be a smaller one."""
+        typed = self.print(statement.expr, self.buffers[statement.target.array].dtype)
+        return update(statement.op, kind, target, _converted(typed, kind).text)
+
+    def kept_in(self, expr: Expr, dtype: DType) -> DType | None:
+        """The smaller type in which an integer's value is computed; None if there is no such one."""
+        if self.short is None or dtype.is_float:
+            return None
+        kind = ValueRanges(self.dtype_of, self.ranges).short(expr, dtype, self.short)
+        return kind if kind is not None and kind.size < dtype.size else None
 
     def _step(self, target: str, op: str, expr: Expr, dtype: DType) -> str:
         """`target op= expr;`, as an assignment if the result must be converted to the target's type."""
@@ -250,6 +267,13 @@ class StatementPrinter:
         return _cast(typed, context) if context == f32 else typed
 
     def _typed(self, expr: Expr, dtype: DType) -> Typed:
+        typed = self._in_full(expr, dtype)
+        plain = isinstance(expr, Const | Index | Load) or (isinstance(expr, Cast) and not self._quotient(expr))
+        kind = None if plain else self.kept_in(expr, dtype)
+        return typed if kind is None or typed.dtype.size <= kind.size else _cast(typed, kind)
+
+    def _in_full(self, expr: Expr, dtype: DType) -> Typed:
+        """The text of a value in a type, before one that fits fewer bits is computed in these."""
         match expr:
             case Const(value):
                 return literal(value, dtype)
@@ -258,15 +282,17 @@ class StatementPrinter:
                 return Typed(primary(place), PRIMARY, i64) if place.terms else literal(place.constant, dtype)
             case Load(array):
                 element = self.at(expr)
-                text = self.held.get(element) or self.element(element)
-                return Typed(text, PRIMARY, self.buffers[array].dtype)
+                own = self.buffers[array].dtype
+                if element in self.held:
+                    return Typed(self.held[element], PRIMARY, own)
+                return Typed(self.element(element), PRIMARY, (self.short or {}).get(array, own))
             case Unary() | Binary() | FunctionCall() | Ternary() if dtype.is_stored:
                 return self._stored(expr, dtype)
             case Unary(_, operand) if self._wraps(expr, dtype):
                 return Typed(f"neg_{dtype.name}({self.value(operand, dtype)})", PRIMARY, dtype)
             case Unary(_, operand):
                 typed = self.print(operand, dtype)
-                return Typed("-" + _tight(typed, PRIMARY), SIGN, typed.dtype)
+                return Typed("-" + _tight(typed, PRIMARY), SIGN, _promoted(typed.dtype))
             case Binary(op, left, right) if self._wraps(expr, dtype):
                 values = f"{self.value(left, dtype)}, {self.value(right, dtype)}"
                 return Typed(f"{OPERATIONS[op]}_{dtype.name}({values})", PRIMARY, dtype)
@@ -278,16 +304,20 @@ class StatementPrinter:
                 name = f"size_{dtype.name}" if plain else self._function(function, dtype)
                 return Typed(f"{name}({texts})", PRIMARY, dtype)
             case Cast(wanted, operand):
-                whole = quotient(operand, self.dtype_of) if wanted == i32 else None
+                whole = self._quotient(expr)
                 return self._cut(whole) if whole else _exactly(self.print(operand, wanted), wanted)
             case Ternary(test, then, other):
                 sides = self._alike(then, other, dtype)
                 if dtype.is_float or not self._is_extreme(test, then, other):
-                    own = _promoted(dtype)
-                    texts = ", ".join((self._condition(test), *(side.text for side in sides)))
+                    own = self.kept_in(expr, dtype) or _promoted(dtype)
+                    own = own if own.name in DTYPES else i32
+                    texts = ", ".join((self._condition(test), *(_converted(side, own).text for side in sides)))
                     return _converted(Typed(f"{function_name('choose', own)}({texts})", PRIMARY, own), dtype)
                 texts = " : ".join(_tight(side, SUM) for side in sides)
                 return _converted(Typed(f"{self.test(test)} ? {texts}", CHOICE, _promoted(dtype)), dtype)
+
+    def _quotient(self, expr: Cast) -> Quotient | None:
+        return quotient(expr.operand, self.dtype_of) if expr.dtype == i32 else None
 
     def _is_extreme(self, test: Truth, then: Expr, other: Expr) -> bool:
         """Whether a choice may be a minimum or a maximum, which compilers see in C's operator alone."""
@@ -311,7 +341,8 @@ class StatementPrinter:
             case Logic("not", (part,)):
                 return f"!{self.test(part)}"
             case Logic(op, parts):
-                return f"({LOGIC[op].join(map(self.test, parts))})"
+                signs = EAGER if all(map(_is_cheap, parts)) else LOGIC
+                return f"({signs[op].join(map(self.test, parts))})"
 
     def _condition(self, test: Truth) -> str:
         """The text of a test, without parentheses around a comparison."""
@@ -351,7 +382,7 @@ class StatementPrinter:
         if known:
             return Typed(f"quotient_{dtype.name}({', '.join((self.value(left, dtype), *known))})", PRIMARY, dtype)
         first, second = self.print(left, dtype), self.print(right, dtype)
-        joined = _joined(first.dtype, second.dtype)
+        joined = _promoted(_joined(first.dtype, second.dtype))
         if dtype.is_float and not (joined.is_float and joined.size >= dtype.size):
             first, joined = _cast(first, dtype), dtype
         texts = _tight(_converted(first, joined), level), _tight(_converted(second, joined), level + 1)
@@ -368,6 +399,13 @@ class StatementPrinter:
             return None
         over = float(np.float32(1) / np.float32(value)) if dtype == f32 else 1 / value
         return literal(value, dtype).text, literal(over, dtype).text
+
+
+def _is_cheap(test: Truth) -> bool:
+    """Whether a test takes no longer than a branch."""
+    return not any(
+        isinstance(node, FunctionCall) or (isinstance(node, Binary) and node.op == "/") for node in walk(test)
+    )
 
 
 def own_first(statement: Assign) -> Expr:

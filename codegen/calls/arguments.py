@@ -163,7 +163,9 @@ def _check_given(signature: Signature, given: Mapping[str, int], sizes: Mapping[
         if size in sizes and sizes[size] != value:
             step = next(step for step in signature.solved if step.size == size)
             place = f"{'stride' if step.stride else 'dimension'} {step.dimension} of {step.array}"
-            raise ArgumentError(f"{size} = {value} is given, but the arrays tell {size} = {sizes[size]} ({place})")
+            raise ArgumentError(
+                f"{size} = {value} is given, but the arrays tell {size} = {sizes[size]} ({place}). Leave {size} out"
+            )
 
 
 def _number(buffer: Buffer, value: Any) -> Any:
@@ -296,7 +298,15 @@ def _because(buffer: Buffer, extent: Affine, sizes: Mapping[str, int], signature
     steps = {step.size: step for step in signature.solved}
     places = {name: f"dimension {step.dimension} of {step.array}" for name, step in steps.items()}
     reasons = [f"{name} = {sizes[name]} ({places.get(name, 'given')})" for name, _ in extent.terms]
-    return f": it is {describe(buffer)}, and {', '.join(reasons)}" if reasons else ""
+    if reasons:
+        return f": it is {describe(buffer)}, and {', '.join(reasons)}"
+    return f". {_made_for(signature)}" if signature.fixed else ""
+
+
+def _made_for(signature: Signature) -> str:
+    """The sizes that were fixed at compile time, and what to do about them."""
+    fixed = ", ".join(f"{size} = {value}" for size, value in signature.fixed)
+    return f"{signature.name} was made for {fixed}; take the nest with its sizes open"
 
 
 def _check_writable(buffer: Buffer, array: np.ndarray, given: Any) -> None:

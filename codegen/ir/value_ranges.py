@@ -4,7 +4,12 @@ With a and b of u8:
 
 add_i32(mul_i32(2, (int32_t)a), (int32_t)b)    ->    2*(int32_t)a + (int32_t)b, at most 765
 
-Compilers bound such a result too, and compute in 16 bits; of unsigned operations that may wrap around they cannot.
+Compilers bound such a result too; of unsigned operations that may wrap around they cannot. Where a result and all that
+it is made of fit 16 bits, they are computed in these, twice as many in a vector:
+
+(uint16_t)((uint16_t)(2*(int32_t)a) + (int32_t)b)
+
+Compilers find this out themselves for some operations only.
 """
 
 from __future__ import annotations
@@ -12,12 +17,39 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
+from itertools import count, product
+from math import prod
 
-from codegen.ir.expr import OPERATORS, Binary, Cast, Const, Expr, FunctionCall, Load, Ternary, Unary
+from codegen.ir.expr import (
+    CHOOSING,
+    OPERATORS,
+    Binary,
+    Cast,
+    Const,
+    Expr,
+    FunctionCall,
+    Load,
+    Logic,
+    Node,
+    Predicate,
+    Ternary,
+    Unary,
+    loads,
+    operands,
+)
 from codegen.ir.program import Assign, Program
-from codegen.ir.promotion import Weak, fits, integer, limits, quotient, type_of
+from codegen.ir.promotion import Weak, fits, integer, join, limits, quotient, type_of
 from codegen.ir.ranges import Interval
-from microkernels.dtypes import DType
+from microkernels.dtypes import DType, i8, i16, i32, u8
+
+U16 = DType("u16", "uint16_t", "uint16", 2, False)
+"""A type of variables in C, and of none in a nest."""
+SHORT = (u8, i8, i16, U16)
+MOST_VARIABLES = 4
+"""The most variables of a polynomial that is bounded by its corners, of which there are 2 to this power."""
+
+ROUNDS = 4
+"""The rounds in which the intervals of variables may grow."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +79,40 @@ class ValueRanges:
             return limits(dtype)
         return self.of(statement.expr, dtype)
 
+    def short(self, node: Node, dtype: DType, kept: Mapping[str, DType]) -> DType | None:
+        """The smallest type, of up to 16 bits, that has a node's value, as one of a type, and those of all its parts.
+
+        A test's value is a mask for its operands. None if there is none; `kept` are variables in a smaller type.
+        """
+        if isinstance(node, Predicate):
+            joined = join(type_of(node.left, self.dtype_of), type_of(node.right, self.dtype_of))
+            dtype = joined if isinstance(joined, DType) else dtype
+        if dtype.is_float:
+            return None
+        whole = quotient(node.operand, self.dtype_of) if isinstance(node, Cast) else None
+        match node:
+            case Load(array):
+                own = kept.get(array, self.dtype_of(array))
+                return None if own.is_float or own.size > i16.size else own
+            case Const():
+                return smallest(self.of(node, dtype))
+            case Cast(wanted, operand):
+                own_type = type_of(operand, self.dtype_of)
+                kind = own_type if isinstance(own_type, DType) else wanted
+                parts = [self.short(whole.value, whole.dtype, kept) if whole else self.short(operand, kind, kept)]
+            case Unary() | Binary("+" | "-" | "*") | Ternary() | Predicate() | Logic():
+                parts = [self.short(part, dtype, kept) for part in operands(node)]
+            case FunctionCall(function, args) if function in CHOOSING:
+                parts = [self.short(arg, dtype, kept) for arg in args]
+            case _:
+                return None
+        sizes = [part.size for part in parts if part is not None]
+        if len(sizes) < len(parts):
+            return None
+        wide = whole is not None or (isinstance(node, Binary) and node.op == "*")
+        found = (0, 0) if isinstance(node, Predicate | Logic) else self.of(node, dtype)
+        return smallest(found, max(i16.size * wide, *sizes))
+
     def _exact(self, expr: Expr, dtype: DType) -> Interval:
         """The same of an expression in its own type, before its result wraps around."""
         match expr:
@@ -57,6 +123,8 @@ class ValueRanges:
             case Unary(_, operand):
                 low, high = self.of(operand, dtype)
                 return -high, -low
+            case Binary("+" | "-" | "*") if (corners := self._at_corners(expr, dtype)) is not None:
+                return corners
             case Binary("+" | "-" | "*" as op, left, right):
                 return _combined(op, self.of(left, dtype), self.of(right, dtype))
             case FunctionCall("abs", (operand,)):
@@ -76,11 +144,60 @@ class ValueRanges:
                 return found.of(low), found.of(high)
         return limits(dtype)
 
+    def _at_corners(self, expr: Binary, dtype: DType) -> Interval | None:
+        """The interval of a polynomial of the first degree in each variable, which has its extremes at corners.
+
+        None if it is none, or no variable occurs twice in it.
+        """
+        every = loads(expr)
+        different = tuple(dict.fromkeys(every))
+        if len(every) == len(different) or len(different) > MOST_VARIABLES:
+            return None
+        found = self._polynomial(expr, dtype)
+        if found is None or found[1] > limits(dtype)[1]:
+            return None
+        corners = [dict(zip(different, at, strict=True)) for at in product(*(self._exact(x, dtype) for x in different))]
+        values = [sum(by * prod(at[x] for x in term) for term, by in found[0].items()) for at in corners]
+        return min(values), max(values)
+
+    def _polynomial(self, expr: Expr, dtype: DType) -> tuple[dict[frozenset[Load], int], int] | None:
+        """The products of variables in an integer expression of a type, with their factors, and a bound on the
+        magnitude of all its parts; None if it is no polynomial of the first degree in each variable."""
+        match expr:
+            case Const(int(value)):
+                return {frozenset(): value}, abs(value)
+            case Load(array) as load if self.dtype_of(array) == dtype:
+                return {frozenset([load]): 1}, max(map(abs, self._exact(load, dtype)))
+            case Cast(wanted, Load() as load) if wanted == dtype and self.of(load, dtype) == self._exact(load, dtype):
+                return {frozenset([load]): 1}, max(map(abs, self._exact(load, dtype)))
+            case Unary(_, operand):
+                return self._polynomial(Binary("*", Const(-1), operand), dtype)
+            case Binary("+" | "-" | "*" as op, left, right):
+                one, other = self._polynomial(left, dtype), self._polynomial(right, dtype)
+                return _joined(op, one, other) if one and other else None
+        return None
+
+
+def _joined(
+    op: str, one: tuple[dict[frozenset[Load], int], int], other: tuple[dict[frozenset[Load], int], int]
+) -> tuple[dict[frozenset[Load], int], int] | None:
+    """The sum, difference or product of two polynomials; None if a variable has another degree in it than the first."""
+    (terms, most), (others, beside) = one, other
+    if op != "*":
+        by = -1 if op == "-" else 1
+        return {x: terms.get(x, 0) + by * others.get(x, 0) for x in (*terms, *others)}, most + beside
+    if any(x & y for x in terms for y in others):
+        return None
+    found: dict[frozenset[Load], int] = {}
+    for x, y in product(terms, others):
+        found[x | y] = found.get(x | y, 0) + terms[x] * others[y]
+    return found, max(most * beside, most, beside)
+
 
 def ranged(program: Program) -> dict[str, Interval]:
     """The intervals of the integers in a program's variables, by the statements that assign them.
 
-    Each round bounds them by those of the last one, at first by their types.
+    They grow from 0 until no assignment leaves them; those that go on growing become their types'.
     """
     dtypes = {buffer.name: buffer.dtype for buffer in program.buffers}
     variables = [buffer.name for buffer in program.buffers if buffer.variable and not buffer.dtype.is_float]
@@ -89,14 +206,45 @@ def ranged(program: Program) -> dict[str, Interval]:
         body = statement.body
         if isinstance(body, Assign) and body.target.array in written:
             written[body.target.array].append(body)
-    found: dict[str, Interval] = {}
-    for _ in variables:
+    found = dict.fromkeys(variables, (0, 0))
+    for number in count():
         ranges = ValueRanges(dtypes.__getitem__, found)
-        new = {name: reduce(_hull, [ranges.after(one) for one in made], (0, 0)) for name, made in written.items()}
-        if new == found:
+        new = {name: reduce(_hull, map(ranges.after, made), found[name]) for name, made in written.items()}
+        growing = [name for name in variables if new[name] != found[name]]
+        if not growing:
             break
-        found = new
+        found = new | ({name: limits(dtypes[name]) for name in growing} if number >= ROUNDS else {})
     return found
+
+
+def kept_short(program: Program, known: Mapping[str, Interval]) -> dict[str, DType]:
+    """The variables of larger integers that are only set to values computed in 16 bits, and the type that has these."""
+    buffers = {buffer.name: buffer for buffer in program.buffers}
+    ranges = ValueRanges(lambda name: buffers[name].dtype, known)
+    single = (name for name in known if buffers[name].dtype.size >= i32.size and not buffers[name].shape)
+    kept = {name: kind for name in single if (kind := smallest(known[name])) is not None}
+    bodies = [statement.body for statement in program.statements.values()]
+    written = [body for body in bodies if isinstance(body, Assign) and body.target.array in kept]
+    for name in {one.target.array for one in written if one.op != "="}:
+        kept.pop(name)
+    while True:
+        needed = dict(kept)
+        for one in (one for one in written if one.target.array in kept):
+            name = one.target.array
+            made = ranges.short(one.expr, buffers[name].dtype, kept)
+            wider = None if made is None or name not in needed else smallest(known[name], made.size)
+            if wider is None:
+                needed.pop(name, None)
+            elif wider.size > needed[name].size:
+                needed[name] = wider
+        if needed == kept:
+            return kept
+        kept = needed
+
+
+def smallest(found: Interval, least: int = 1) -> DType | None:
+    """The smallest type of at least so many bytes, and at most two, that has an interval's values."""
+    return next((kind for kind in SHORT if kind.size >= least and all(fits(value, kind) for value in found)), None)
 
 
 def _inside(found: Interval, dtype: DType) -> Interval:

@@ -28,7 +28,8 @@ from codegen.style import Line
 MANY = 8
 """The least number of vectors in a loop that writes and begins so: iterations before take as long as a few of them.
 
-On average half as many come before as a vector has lanes, each of which takes about as long as a vector.
+On average half as many come before as a vector has lanes, each of which takes about as long as a vector, and a vector
+in one line takes half as long as one in two.
 """
 
 FAR = 1536
@@ -67,7 +68,7 @@ def start(body: Node, program: Program, loop: str) -> Start | None:
     if element is None:
         return None
     lanes = program.isa.vector_bytes // size
-    few = max(MANY, lanes // 2) * lanes if written else FAR // sum(read.values())
+    few = max(MANY, lanes) * lanes if written else FAR // sum(read.values())
     return Start(element, size, few)
 
 

@@ -31,6 +31,7 @@ from codegen.ir.ranges import Ranges
 from codegen.lanes.reductions import MASKED_SIZE, Hoisted, each_lane, hoisted, lane_index
 from codegen.lanes.simd import Use, declared, is_apart, printer_of
 from codegen.lanes.vectors import PART
+from codegen.macros import HIDDEN
 from codegen.names import c_name, fresh
 from codegen.scalar import Element, StatementPrinter, literal
 from codegen.style import Line
@@ -257,39 +258,39 @@ class JammedLines:
             root = f"{c_name(element.array)}_lanes"
             return names.setdefault((element, condition), fresh(root, taken.union(names.values())))
 
+        own = fresh("value", taken)
         lines: list[cgen.Generable] = []
         added: dict[Element, str] = {}
         for element, at in written.items():
             is_added_to = _is_only_added_to(at, self.jam, self.program)
             added |= {element: name(element, whole)} if is_added_to else {}
             is_new = is_added_to or _is_set_first(at, self.jam.instances, self.program)
-            lines += (self._zeros if is_new else self._loaded)(name(element, whole), element, whole)
+            lines += (self._zeros if is_new else self._loaded)(name(element, whole), element, whole, own)
         kept = {element: f"{name(element, whole)}.lane[lane]" for element in written}
         for one, run, condition in zip(self.jam.instances, runs, conditions, strict=True):
             assert isinstance(run, Run), "a run stays one"
             read = [e for e in dict.fromkeys(self._read(run)) if e not in kept and e not in held.names]
             for element in read:
                 if (element, condition) not in names:
-                    lines += self._loaded(name(element, condition), element, condition)
+                    lines += self._loaded(name(element, condition), element, condition, own)
             loaded = {element: f"{name(element, condition)}.lane[lane]" for element in read}
             target = self._target(run)
-            own = fresh("value", taken.union(names.values()))
             body = self.write(run, {**held.names, **kept, **loaded, target: own}, taken.union(names.values(), [own]))
             lines.append(self._updated(own, kept[target], target, bounds.inner(one.lows, one.highs), body))
         for element in added:
-            lines += self._loaded(name(element, None), element, whole)
+            lines += self._loaded(name(element, None), element, whole, own)
         lines += (self._each([Line(f"{sums}.lane[lane] += {name(e, None)}.lane[lane];")]) for e, sums in added.items())
         kept_in_memory = [element for element in written if element.array not in self.jam.own]
         lines += [self._stored(name(element, whole), element, whole) for element in kept_in_memory]
         return [*bounds.lines, *lines]
 
-    def _zeros(self, name: str, element: Element, _: Span | None = None) -> list[cgen.Generable]:
+    def _zeros(self, name: str, element: Element, *_: object) -> list[cgen.Generable]:
         """A vector that holds an element for each lane, 0 at first."""
         zero = literal(0, self.printer.buffers[element.array].dtype).text
         return [self._declared(name, element), Line(f"fill_{self._kind(element)}(&{name}.all, 1, {zero});")]
 
-    def _loaded(self, name: str, element: Element, condition: Span) -> list[cgen.Generable]:
-        """A vector of elements, with 0 in the lanes outside a condition.
+    def _loaded(self, name: str, element: Element, condition: Span, value: str) -> list[cgen.Generable]:
+        """A vector of elements, with 0 in the lanes outside a condition; `value` is the name of one.
 
         In a loop over lanes every lane is stored, so that only the load depends on the condition.
         """
@@ -301,9 +302,9 @@ class JammedLines:
             text = f"{function}(&{name}.all, &{first}, {condition.first}, {condition.past});"
             return [self._declared(name, element), Line(text, names)]
         dtype = self.printer.buffers[element.array].dtype
-        start = Line(f"{dtype.c_name} value = {literal(0, dtype).text};")
-        load = _where(condition, [Line(f"value = {memory};", names)])
-        return [*self._zeros(name, element), self._each([start, *load, Line(f"{name}.lane[lane] = value;")])]
+        start = Line(f"{dtype.c_name} {value} = {literal(0, dtype).text};")
+        load = _where(condition, [Line(f"{value} = {memory};", names)])
+        return [*self._zeros(name, element), self._each([start, *load, Line(f"{name}.lane[lane] = {value};")])]
 
     def _updated(
         self, own: str, lane: str, target: Element, condition: Span, body: list[cgen.Generable]
@@ -387,11 +388,13 @@ class _Bounds:
         return Span(start, to, " && ".join(tests))
 
     def _number(self, value: Int, word: str) -> str:
-        if value.number is not None:
+        is_hidden = value.number in (1, self._jam.lanes - 1)
+        if value.number is not None and not is_hidden:
             return str(value.number)
         if value not in self._known:
             name = fresh(f"{self._jam.loop.variable}_{word}", self._taken | self.names)
             self._known[value] = name
             bound = maximum(0, minimum(self._jam.lanes, value))
-            self.lines.append(Line(f"const int {name} = (int){bound};", bound.names))
+            self.lines.append(Line(f"{'' if is_hidden else 'const '}int {name} = (int){bound};", bound.names))
+            self.lines += [Line(f"{HIDDEN}({name})")] * is_hidden
         return self._known[value]

@@ -15,6 +15,7 @@ from itertools import groupby
 
 import cgen
 
+from codegen import style
 from codegen.elementary import vector_functions
 from codegen.ir.expr import Expr, FunctionCall, Load, Logic, Predicate, Ternary, loads, map_operands, walk
 from codegen.ir.integer import Int, Linear
@@ -37,10 +38,19 @@ class Whole(Line):
 def in_lanes(
     lines: list[cgen.Generable], loop: Callable[[list[cgen.Generable]], list[cgen.Generable]]
 ) -> Iterator[cgen.Generable]:
-    """Lines for one lane in loops over the lanes, and those for whole vectors between them."""
-    for whole, part in groupby(lines, lambda line: isinstance(line, Whole)):
+    """Lines for one lane in loops over the lanes, and those for whole vectors between them, in braces too."""
+    for whole, part in groupby(lines, _has_whole):
         own = list(part)
-        yield from own if whole else loop(own)
+        yield from (_parted(line, loop) for line in own) if whole else loop(own)
+
+
+def _parted(line: cgen.Generable, loop: Callable[[list[cgen.Generable]], list[cgen.Generable]]) -> cgen.Generable:
+    """A line for a whole vector; of braces with one, such as an iteration of a loop that is written out, each line."""
+    return style.Braces(list(in_lanes(line.contents, loop))) if isinstance(line, cgen.Block) else line
+
+
+def _has_whole(line: cgen.Generable) -> bool:
+    return isinstance(line, Whole) or (isinstance(line, cgen.Block) and any(map(_has_whole, line.contents)))
 
 
 @dataclass(frozen=True)

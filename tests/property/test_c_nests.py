@@ -360,6 +360,11 @@ SOURCES = {
                 int size = abs(g) + abs(h);
                 o[i] = size > 255 ? 255 : size;
             }
+            for (int i = 0; i < 20 * n; i++) o[i] = (a[i] * b[i] + o[i] * (255 - b[i]) + 127) / 255;
+            for (int i = 1; i < 20 * n - 1; i++) {
+                int around = a[i - 1] + a[i + 1], old = x[i] < 0;
+                o[i] += around == 3 || (around > 2 && b[i]) || old;
+            }
             for (int i = 1; i < n; i++)
                 for (int j = 1; j < n; j++)
                     if (a[i] == b[j]) L[i][j] = L[i - 1][j - 1] + 1;

@@ -550,3 +550,20 @@ def test_lanes_keep_what_is_used_behind_a_call(n: int) -> None:
     nest.reference(*expected)
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_rows_that_are_written_out_call_for_whole_vectors() -> None:
+    text = """
+def rows(x: f32[3, N], y: f32[3, N]):
+    for i in range(3):
+        for j in range(N):
+            u = 2 * x[i, j]
+            y[i, j] = u * exp(u)
+"""
+    made = poly.schedule(poly.parse(text, {"N": poly.sizes("N")})).order("j i").unroll(i=3).vectorize("j")
+    kernel = poly.compile(made.nest, schedule=made, threads=1, records=False)
+    for n in (1, 15, 16, 17, 95):
+        x = np.random.default_rng(n).standard_normal((3, n)).astype(np.float32)
+        y = np.zeros_like(x)
+        kernel(x, y)
+        np.testing.assert_allclose(y, 2 * x * np.exp(2 * x), rtol=1e-5)
