@@ -101,6 +101,8 @@ def libraries(
     else 0.
     `poly bench compare` compares two stored runs.
 
+    With `--target c:avx2` on a CPU with AVX-512, all of them use AVX2 alone, as on a CPU without it.
+
     With `--target opencl` the kernels run on an OpenCL device, on arrays in its memory and on all of its compute units;
     the peers are our C target, CLBlast, naive OpenCL, and PyTorch on a CUDA GPU (c, clblast, naive, cuda). `poly bench
     search`, `poly bench header` and `poly bench opencl` are other benchmarks: of the search, of headers to embed, and

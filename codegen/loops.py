@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import ClassVar
 
 import cgen
@@ -77,6 +77,7 @@ from codegen.parameters import Parameter, data_parameters, needed, prototype, sc
 from codegen.scalar import Element, StatementPrinter
 from codegen.style import Line, around, block, branch, names_in
 from codegen.workspace import elements
+from microkernels.cached import cached_property
 from microkernels.dtypes import DType
 from microkernels.opencl_isa import is_device
 

@@ -36,7 +36,8 @@ The rounds of a case are repeated, up to twice, if the quartiles of our times or
 of the median apart; `!` marks cases that remained so. `±` is half the distance of the quartiles of the ratio.
 `poly bench --json` has all samples, the peak and the issue rate of each round, and the part of the rounds in which a
 neighbour on the core's other hardware thread was busy. `poly bench --aligned` measures each case also on arrays that
-start on cache lines.
+start on cache lines. With `--target c:avx2` on a CPU with AVX-512, all contenders use AVX2 alone, as they would on a
+CPU without it.
 
 `poly bench --compare OLD.json` tells what changed since a run with `--json OLD.json`, and `poly bench compare OLD.json
 NEW.json` what changed between two. A row has changed if its samples, as fractions of the peak in the same round, pass

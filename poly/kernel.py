@@ -6,7 +6,7 @@ import os
 from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
-from functools import cached_property, partial
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from codegen.errors import ArgumentError
 from codegen.ir.signature import Signature
 from codegen.names import function_name
 from codegen.toolchain.compiler import USUAL, Toolchain, chosen, using
+from microkernels.cached import cached_property
 from microkernels.errors import plain
 from microkernels.isa import ISA, moving_bytes
 from poly.checks import checked_size

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from codegen.ir.signature import Signature
 from codegen.opencl.values import DeviceProgram
+from microkernels.cached import cached_property
 from microkernels.isa import ISA
 from poly.compiled import Basis, device_program
 from poly.ir.nest import Nest

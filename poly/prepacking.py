@@ -8,7 +8,6 @@ for j_tile:                                   for j_tile:
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, NoReturn, TypeGuard
 
 import numpy as np
@@ -21,6 +20,7 @@ from codegen.ir.prepacking import filling_name, panel_buffer
 from codegen.ir.program import Buffer
 from codegen.ir.signature import Signature
 from codegen.toolchain.build import load
+from microkernels.cached import cached_property
 from microkernels.dtypes import DTYPES, DType
 from microkernels.errors import did_you_mean, plain
 from microkernels.kernel import TileKernel

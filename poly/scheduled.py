@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from textwrap import indent
 from typing import TYPE_CHECKING, Literal
 
+from microkernels.cached import cached_property
 from microkernels.isa import ISA
 from poly.compiled import Basis, known_schedule
 from poly.display import Block, Displayed, Preformatted

@@ -11,13 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from importlib import import_module
 from typing import Any
 
 from codegen.errors import ArgumentError
 from codegen.ir.program import Buffer
 from codegen.ir.signature import Signature, SolvedSize
+from microkernels.cached import cached_property
 from microkernels.errors import shown
 from poly.analysis.initial import keeps_initial
 from poly.errors import SpecError

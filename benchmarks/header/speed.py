@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cache, partial
 
 import poly
 from benchmarks.arrays import Array, copy
@@ -17,6 +17,7 @@ from benchmarks.header.workloads import Workload
 from benchmarks.probe import PeakProbe
 from benchmarks.runner import Result, measure
 from codegen.calls.clock import CFunction
+from microkernels.cached import cached_property
 from microkernels.isa import ISA
 from poly.timing.summary import paired_ratio
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from benchmarks.arrays import Array
 from benchmarks.case import Case
 from benchmarks.contender import Failed
 from benchmarks.problems.program import Program
+from microkernels.cached import cached_property
 from microkernels.dtypes import DTYPES, DType
 from poly.analysis.facts import Facts, facts
 from poly.commands.nestfile import load_nest

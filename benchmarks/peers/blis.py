@@ -55,11 +55,16 @@ class Blis(Packaged):
 
 @functools.cache
 def _loaded() -> tuple[CBlas, Any, Any]:
-    """The library, loaded with the best choice. BLIS reads the variable once, so each is tried in its own process."""
+    """The library, loaded with the environment's choice or the best one.
+
+    BLIS reads the variable once, so each is tried in a process of its own.
+    """
     import cffi
 
     path = library()
-    turns = ((seconds(path, choice) * (1 if choice else BETTER), choice) for _ in range(TURNS) for choice in CHOICES)
+    given = os.environ.get("BLIS_ARCH_TYPE")
+    choices = CHOICES if given is None else (given,)
+    turns = ((seconds(path, choice) * (1 if choice else BETTER), choice) for _ in range(TURNS) for choice in choices)
     _, choice = min(turns)
     os.environ["BLIS_ARCH_TYPE"] = choice
     if not choice:

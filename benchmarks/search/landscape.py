@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from heapq import nsmallest
 from math import sqrt
 from statistics import median
 
 from benchmarks.search.table import Entry, Table, Visit, key, key_of
+from microkernels.cached import cached_property
 from poly.autoschedule.spaces.space import Point, Space, Structure, Values
 from poly.errors import SearchError
 from poly.model.cost import Cost

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from statistics import median
 from typing import Any
 
+from microkernels.cached import cached_property
 from poly.autoschedule.spaces.space import Point, Space, Structure, Value
 
 Traits = tuple[tuple[str, str], ...]

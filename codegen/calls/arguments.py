@@ -163,7 +163,9 @@ def _check_given(signature: Signature, given: Mapping[str, int], sizes: Mapping[
         if size in sizes and sizes[size] != value:
             step = next(step for step in signature.solved if step.size == size)
             place = f"{'stride' if step.stride else 'dimension'} {step.dimension} of {step.array}"
-            raise ArgumentError(f"{size} = {value} is given, but the arrays tell {size} = {sizes[size]} ({place})")
+            raise ArgumentError(
+                f"{size} = {value} is given, but the arrays tell {size} = {sizes[size]} ({place}). Leave {size} out"
+            )
 
 
 def _number(buffer: Buffer, value: Any) -> Any:
@@ -239,20 +241,25 @@ DEVICES = {2: "CUDA", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm", 14: "one
 """The devices whose memory a CPU cannot access, by their numbers in DLPack."""
 
 
+PENDING = {"neg": "negated", "conj": "conjugated"}
+"""What PyTorch leaves to whoever reads a tensor, by the names in its methods."""
+
+
 def check_memory(buffer: Buffer, value: Any) -> None:
     """Refuse an array of another library whose values are not in this CPU's memory as they are."""
-    place, negated = None, False
+    place, pending = None, list[str]()
     with suppress(Exception):  # an object's own protocol may raise anything
         place = DEVICES.get(int(value.__dlpack_device__()[0]))
-    with suppress(Exception):
-        negated = value.is_neg() is True
+    for operation in ("neg", "conj"):
+        with suppress(Exception):
+            pending += [operation] * (getattr(value, f"is_{operation}")() is True)
     if place is not None:
         where = f"on a {place} device, and the kernel runs on this CPU"
         raise ArgumentError(f"{buffer.name} is {_kind(value)} {where}. {remedies.by_method(buffer, 'cpu')}")
-    if negated:
+    for operation in pending:
         raise ArgumentError(
-            f"{buffer.name} is {_kind(value)} whose memory has its values negated. "
-            f"{remedies.by_method(buffer, 'resolve_neg')}"
+            f"{buffer.name} is {_kind(value)} whose memory has its values {PENDING[operation]}. "
+            f"{remedies.by_method(buffer, f'resolve_{operation}')}"
         )
 
 
@@ -291,7 +298,15 @@ def _because(buffer: Buffer, extent: Affine, sizes: Mapping[str, int], signature
     steps = {step.size: step for step in signature.solved}
     places = {name: f"dimension {step.dimension} of {step.array}" for name, step in steps.items()}
     reasons = [f"{name} = {sizes[name]} ({places.get(name, 'given')})" for name, _ in extent.terms]
-    return f": it is {describe(buffer)}, and {', '.join(reasons)}" if reasons else ""
+    if reasons:
+        return f": it is {describe(buffer)}, and {', '.join(reasons)}"
+    return f". {_made_for(signature)}" if signature.fixed else ""
+
+
+def _made_for(signature: Signature) -> str:
+    """The sizes that were fixed at compile time, and what to do about them."""
+    fixed = ", ".join(f"{size} = {value}" for size, value in signature.fixed)
+    return f"{signature.name} was made for {fixed}; take the nest with its sizes open"
 
 
 def _check_writable(buffer: Buffer, array: np.ndarray, given: Any) -> None:

@@ -14,12 +14,13 @@ import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, reduce
+from functools import reduce
 from math import ceil, prod
 from operator import index
 from typing import TYPE_CHECKING, Generic, Literal, NoReturn, TypeVar, cast, overload
 
 from codegen.names import c_name
+from microkernels.cached import cached_property
 from microkernels.errors import SpecError
 
 A = TypeVar("A", bound="Atom", covariant=True)

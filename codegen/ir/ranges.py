@@ -116,6 +116,12 @@ class Ranges:
                 return low == high == 0
         return low > 0 or high < 0
 
+    def fails(self, test: Test) -> bool:
+        """Whether a condition is known not to hold."""
+        if isinstance(test, Connected):
+            return (any if test.symbol == "&&" else all)(map(self.fails, test.parts))
+        return self.holds(Compare(test.left, _NOT[test.symbol], test.right))
+
     def _gap(self, left: Int, right: Int) -> Interval:
         """The interval of `right - left`, operand by operand for a minimum on the right or a maximum on the left."""
         for value, name, sign in ((right, "min", 1), (left, "max", -1)):
@@ -191,8 +197,11 @@ class Ranges:
         return minimum(*(open_ or right.atom.args[:1]))
 
 
+_NOT: dict[Relation, Relation] = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
+
+
 def simplified(node: Node, known: Ranges) -> Node:
-    """The loops with simplified expressions and conditions, and without conditions that are known to hold."""
+    """The loops with simplified expressions and conditions, of which none is known to hold or not to."""
     match node:
         case For():
             inner = known.inside(node)
@@ -205,6 +214,8 @@ def simplified(node: Node, known: Ranges) -> Node:
         case If():
             if known.holds(node.test):
                 return simplified(node.then, known)
+            if known.fails(node.test):
+                return Block(()) if node.other is None else simplified(node.other, known)
             other = None if node.other is None else simplified(node.other, known)
             return If(known.test(node.test), simplified(node.then, known), other)
         case Block():

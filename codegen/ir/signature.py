@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from codegen.ir.integer import Affine, Linear
 from codegen.ir.program import Buffer, Program
+from microkernels.cached import cached_property
 
 ZERO: Affine = Linear()
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import pairwise, product
 
-from codegen.ir.integer import Compare, Int, Linear, Op, Relation, Test, connected, gaps, parts_of
+from codegen.ir.integer import Compare, Int, Linear, Op, Test, connected, gaps, parts_of
 from codegen.ir.loop_ir import Block, Comment, Declare, For, If, Node, Once, inside, mapped, substituted
 from codegen.ir.loop_ir import walk as nodes
 from codegen.ir.promotion import LARGEST_INDEX
@@ -120,16 +120,9 @@ def _block(parts: Iterator[Node | None]) -> Node | None:
 def _where(tests: list[Test], node: Node, known: Ranges) -> Node:
     """The node under conditions, without those known to hold; nothing if one is known not to."""
     parts = [known.test(part) for test in tests for part in parts_of(test) if not known.holds(part)]
-    if any(isinstance(part, Compare) and known.holds(_negated(part)) for part in parts):
+    if any(map(known.fails, parts)):
         return Block(())
     return If(connected("&&", parts), node) if parts else node
-
-
-def _negated(test: Compare) -> Compare:
-    return Compare(test.left, _NOT[test.symbol], test.right)
-
-
-_NOT: dict[Relation, Relation] = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 
 
 def _values(loop: For, known: Ranges) -> list[tuple[Int, list[Test]]] | None:

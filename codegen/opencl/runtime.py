@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +25,7 @@ from codegen.opencl.profile import Profile, Recorder, profiling_queue
 from codegen.opencl.sessions import Lane, Room, lane_on, session, settle
 from codegen.opencl.values import DeviceProgram
 from codegen.system.forks import check_drivers
+from microkernels.cached import cached_property
 
 LANES = 32
 """The number of queues whose kernels are kept ready."""

@@ -10,12 +10,10 @@ from __future__ import annotations
 import _imp
 import concurrent.futures.thread  # noqa: F401 - its hooks must be there before ours wait for imports
 import os
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from importlib import _bootstrap as bootstrap
 from typing import Any
 
@@ -110,20 +108,6 @@ def _in_parent() -> None:
 def _in_child() -> None:
     _in_parent()
     _process.lost_drivers = _process.has_drivers
-    for descriptor in _properties():
-        descriptor.lock = threading.RLock()  # another thread may have held it
 
-
-def _properties() -> Iterator[Any]:
-    """The cached properties of our classes that have a lock, as in Python 3.11."""
-    ours = [module for name, module in list(sys.modules.items()) if name.partition(".")[0] in PACKAGES]
-    classes = {value for module in ours for value in vars(module).values() if isinstance(value, type)}
-    for found in classes:
-        for value in vars(found).values():
-            if isinstance(value, cached_property) and hasattr(value, "lock"):
-                yield value
-
-
-PACKAGES = ("poly", "codegen", "microkernels")
 
 os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)

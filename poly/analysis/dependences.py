@@ -21,13 +21,14 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property, partial, reduce
+from functools import partial, reduce
 from itertools import product
 from typing import Literal
 
 import islpy as isl
 
 from codegen.ir.expr import Load, loads
+from microkernels.cached import cached_property
 from poly.display import Block, Cells, Displayed, Preformatted
 from poly.errors import CostWarning, warn
 from poly.ir.budget import TooCostly, limited, printed

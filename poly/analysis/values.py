@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import reduce
 
 import islpy as isl
 
 from codegen.ir.expr import Load, loads
+from microkernels.cached import cached_property
 from poly.ir.nest import Nest, Statement
 from poly.ir.paths import times
 from poly.ir.sets import OUT, zero

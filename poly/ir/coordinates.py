@@ -70,11 +70,16 @@ def _fixed(iterators: Sequence[str], domain: isl.Set) -> Iterator[tuple[str, Aff
 
 
 def linear(iterators: Sequence[str], function: isl.PwAff) -> Affine | None:
-    """The function as an affine expression of iterators and sizes; None if it is a quotient or piecewise."""
+    """The function as an affine expression of iterators and sizes; None if it is a quotient or piecewise.
+
+    A quotient that is whole in the domain may have no rounding in it: `i/2` of even iterators.
+    """
     pieces = function.get_pieces()
     if len(pieces) != 1:
         return None
     aff = pieces[0][1]
+    if not aff.get_denominator_val().is_one():
+        return None
     if any(not aff.get_coefficient_val(isl.dim_type.div, d).is_zero() for d in range(aff.dim(isl.dim_type.div))):
         return None
     terms = [(name, integer(aff.get_coefficient_val(isl.dim_type.in_, d))) for d, name in enumerate(iterators)]

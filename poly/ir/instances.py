@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import prod
 
 import islpy as isl
 
+from microkernels.cached import cached_property
 from poly.ir.budget import kept
 
 KNOWN = 256

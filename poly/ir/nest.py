@@ -5,7 +5,6 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, Literal, SupportsIndex
 
 import islpy as isl
@@ -13,6 +12,7 @@ import islpy as isl
 from codegen.ir.expr import Expr, Load, accessed
 from codegen.ir.integer import Affine, Linear
 from codegen.system.cache import digest
+from microkernels.cached import cached_property
 from microkernels.dtypes import CallerElements, DType
 from microkernels.errors import did_you_mean, plain, shown
 from poly.checks import checked_size, checked_sizes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from codegen.calls.arguments import Fitted, fit
+from codegen.calls.arguments import Fitted, bind, fit
 from codegen.ir.program import Buffer
 from codegen.ir.signature import Signature
 from poly.ir.nest import Array, Nest
@@ -33,8 +33,7 @@ def fitted(nest: Nest, arguments: tuple[Any, ...], keywords: Mapping[str, Any], 
     """
     buffers = tuple(_buffer(array, nest) for array in nest.arguments)
     names = [buffer.name for buffer in buffers]
-    bound = {name: value for name, value in keywords.items() if name in names}
-    bound |= dict(zip(names, arguments, strict=False))
+    bound = bind(names, arguments, keywords)
     sizes = {name: value for name, value in keywords.items() if name not in names}
     signature = Signature(nest.name, nest.sizes, buffers, fixed=nest.fixed)
     return fit(signature, bound, arguments[len(names) :], sizes, any_strides=True, may_overlap=may_overlap)

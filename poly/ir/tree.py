@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Literal
 
 import islpy as isl
 
+from microkernels.cached import cached_property
 from microkernels.kernel import Microkernel
 
 Memory = Literal["global", "local", "private"]

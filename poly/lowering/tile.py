@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import starmap
 
 import islpy as isl
 
 from codegen.ir.instructions import Factor, Let, Pointer
 from codegen.ir.integer import Int, Linear, Test, compare, connected, maximum, minimum, product
+from microkernels.cached import cached_property
 from microkernels.contract import Side
 from microkernels.dtypes import DType
 from microkernels.kernel import OuterProduct

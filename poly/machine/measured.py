@@ -6,9 +6,10 @@ import json
 from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from math import log
 from typing import Any
+
+from microkernels.cached import cached_property
 
 
 @dataclass(frozen=True)

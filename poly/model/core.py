@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, lru_cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from math import ceil, exp, gcd, inf
 
+from microkernels.cached import cached_property
 from microkernels.dot import DotProduct
 from microkernels.dtypes import DType
 from microkernels.isa import ISA

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import pairwise
 from math import ceil, inf, prod
 
+from microkernels.cached import cached_property
 from poly.machine.description import LINE, PAGE
 
 Counts = Mapping[str, float]

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import count, product, takewhile
 from math import ceil, inf, prod
 
+from microkernels.cached import cached_property
 from microkernels.catalogue import fits, gemm
 from microkernels.kernel import OuterProduct
 from poly.analysis.roles import Axis

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from math import inf
 
+from microkernels.cached import cached_property
 from microkernels.dtypes import DType
 from microkernels.isa import ISA, ISAS
 from poly.machine.calibration import cautious, described

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from math import prod
 
 from codegen.ir.expr import Load
+from microkernels.cached import cached_property
 from poly.ir.layout import strides
 from poly.ir.nest import Nest, Statement
 from poly.ir.paths import paths

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator
-from functools import cache, cached_property
+from functools import cache
 from itertools import chain, zip_longest
 from math import prod
 from random import Random
 
+from microkernels.cached import cached_property
 from poly.autoschedule.spaces.space import Point, Space
 from poly.search.journal import Journal
 from poly.search.neighbourhood import neighbours

@@ -14,13 +14,13 @@ it only suggests what to try next and when to stop.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 from math import log
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from microkernels.cached import cached_property
 from poly.autoschedule.spaces.space import Point, Space
 from poly.search.journal import Ranking
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from random import Random
 from statistics import median, quantiles
 
+from microkernels.cached import cached_property
 from poly.analysis.work import Work
 from poly.autoschedule.spaces.space import Point, Space, Value
 from poly.records import Key, Record, Store, StoredTrial, find_point, point_text, read_point

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from statistics import median
 
+from microkernels.cached import cached_property
 from poly.autoschedule.spaces.space import Space, Value
 from poly.display import Displayed
 from poly.schedules.schedule import Schedule

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import reduce
 
 import islpy as isl
 
+from microkernels.cached import cached_property
 from poly.ir.counting import count, points
 from poly.machine.description import LINE
 from poly.working_sets.lines import lines

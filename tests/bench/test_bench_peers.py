@@ -14,7 +14,7 @@ import pytest
 from benchmarks.arrays import Array
 from benchmarks.case import Case
 from benchmarks.contender import Contender, Failed, NotInstalled
-from benchmarks.contest import short_spinning
+from benchmarks.contest import in_c, setting, within_avx2
 from benchmarks.ours import Poly
 from benchmarks.peers import PEERS, NamedPeer, mkl, package
 from benchmarks.peers.package import Package, Packaged, missing, notice
@@ -27,6 +27,8 @@ from benchmarks.remote import Remote
 from benchmarks.runner import SETTLE, relative_error, tolerance
 from benchmarks.workloads import nests
 from microkernels.dtypes import DType, f32, f64
+from poly.machine import machine
+from poly.machine.calibration import at_hand
 from poly.measure import process
 
 PROBLEMS = [
@@ -175,11 +177,21 @@ def test_what_a_library_prints_is_read_and_does_not_appear(capfd: pytest.Capture
 def test_spinning_is_short_only_for_processes_started_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENBLAS_THREAD_TIMEOUT", raising=False)
     monkeypatch.setenv("KMP_BLOCKTIME", "7")
-    with short_spinning():
+    with setting({}):
         assert 2 ** int(os.environ["OPENBLAS_THREAD_TIMEOUT"]) / 1e9 < SETTLE
         assert int(os.environ["KMP_BLOCKTIME"]) / 1e3 < SETTLE
     assert "OPENBLAS_THREAD_TIMEOUT" not in os.environ
     assert os.environ["KMP_BLOCKTIME"] == "7"
+
+
+def test_on_a_wider_cpu_the_libraries_are_held_to_the_instructions_of_the_target() -> None:
+    held = within_avx2()
+    assert not any(name.startswith("X86_V3") for name in held["NPY_DISABLE_CPU_FEATURES"].split())
+    assert set(held) - set(process.CLEARED) == {"NPY_DISABLE_CPU_FEATURES"}, "else a user's own variables would hold"
+    for target, values in (("c:avx2", held), ("c:portable", {})):
+        with in_c(target, at_hand(machine())).setting():
+            found = {name: os.environ[name] for name in held if name in os.environ}
+        assert found == (values if machine().isa.name == "avx512" else {})
 
 
 def test_ours_runs_through_the_c_function_in_a_process_of_its_own() -> None:

@@ -75,7 +75,14 @@ def test_sizes_that_disagree(kernel: poly.Kernel) -> None:
 
 def test_wrong_shape_for_a_kernel_of_known_sizes() -> None:
     kernel = poly.compile(matmul, M=M_, N=N_, K=K_)
-    refused(kernel, matrices(7, 5, 4), "A has shape (7, 4)", "expected")
+    refused(kernel, matrices(7, 5, 4), "A has shape (7, 4)", "expected", "take the nest with its sizes open")
+
+
+def test_an_argument_twice(kernel: poly.Kernel) -> None:
+    A, B, C = matrices()
+    for call in (kernel, matmul.reference):
+        with pytest.raises(poly.ArgumentError, match="got A twice"):
+            call(A, B, C, A=A)
 
 
 def test_no_array(kernel: poly.Kernel) -> None:

@@ -1,7 +1,7 @@
 """Ways to compile and run the schedules of one nest. Each takes pairs that differ in their schedules alone.
 
 c        in this process, all schedules in one library, built quickly
-public   `poly.compile` with its own flags, one after the other; also strided arrays and the nest called directly
+public   `poly.compile` with its own flags, one after the other; also arrays that lie in other ways
 header   one C header with all of them, under the address and undefined behaviour sanitizers, in a program of its own
 opencl   the CPU's device, as a CPU and as a GPU
 """
@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -113,7 +114,7 @@ def _publicly(pair: Pair, data: Sequence[Data], announce: Announce) -> Outcome:
     except Exception as error:
         return failed("error", error, pair)
     wrong = _run(pair, kernel, data, announce)
-    return wrong or _strided(pair, kernel, data[0])
+    return wrong or _viewed(pair, kernel, data[0])
 
 
 def _compiled(pair: Pair) -> Kernel:
@@ -129,27 +130,48 @@ def _compiled(pair: Pair) -> Kernel:
     return kernel
 
 
-def _strided(pair: Pair, kernel: Kernel, data: Data) -> Failure | None:
-    """The same call with gaps between the rows of arrays."""
-    arrays = []
-    for arg in pair.program.args:
-        value = data.values[arg.name]
-        if arg.shape and len(arg.shape) > 1:
-            wide = np.full((*value.shape[:-1], value.shape[-1] + 3), 77, value.dtype)
-            wide[..., : value.shape[-1]] = value
-            value = wide[..., : value.shape[-1]]
-        arrays.append(value.copy() if arg.shape is not None and value.base is None else value)
-    if all(arg.shape is None or len(arg.shape) < 2 for arg in pair.program.args):
+def _viewed(pair: Pair, kernel: Kernel, data: Data) -> Failure | None:
+    """The same call with arrays that lie in memory in other ways: in another order, backwards, with gaps.
+
+    Arrays of indices lie as they are, and those in which elements are looked up are not turned.
+    """
+    rng = Random(pair.runs[0].seed)
+    if any(arg.below for arg in pair.program.args):
         return None
+    values = [data.values[arg.name] for arg in pair.program.args]
+    lying = [_lying(value, rng) if isinstance(value, np.ndarray) else (value, None) for value in values]
+    arrays = tuple(array for array, _ in lying)
     try:
         kernel(*arrays, **{size: data.sizes[size] for size in kernel.signature.given})
     except Exception as error:
         return failed("call", error, pair)
-    wrong = difference(pair.program, data, tuple(arrays))
+    strides = [array.strides for array in arrays if isinstance(array, np.ndarray)]
+    wrong = difference(pair.program, data, arrays)
     if wrong:
-        return Failure("wrong", f"strided, with {data.sizes}: {wrong}", pair)
-    padded = [a.base[..., a.shape[-1] :] for a in arrays if isinstance(a, np.ndarray) and a.base is not None]
-    return None if all((p == 77).all() for p in padded) else Failure("guard", "a gap between rows has changed", pair)
+        return Failure("wrong", f"strides {strides}, with {data.sizes}: {wrong}", pair)
+    for array, memory in lying:
+        if memory is not None:
+            array[...] = GAP
+            if (memory != GAP).any():
+                return Failure("guard", f"strides {strides}: a gap between elements has changed", pair)
+    return None
+
+
+GAP = 77
+"""What is between the elements of an array with gaps."""
+
+
+def _lying(value: np.ndarray, rng: Random) -> tuple[np.ndarray, np.ndarray]:
+    """A copy of an array that lies in memory in any way, and all of this memory."""
+    axes = rng.sample(range(value.ndim), value.ndim) if rng.random() < 0.6 else [*range(value.ndim)]
+    steps = [rng.choice((1, 1, 1, -1, 2, -3)) for _ in axes]
+    extents = [value.shape[axis] * abs(steps[axis]) + rng.choice((0, 0, 0, 3)) for axis in axes]
+    memory = np.full(extents, GAP, value.dtype)
+    ends = [slice(0, extent * abs(step), abs(step)) for extent, step in zip(value.shape, steps, strict=True)]
+    turns = tuple(slice(None, None, -1 if step < 0 else 1) for step in steps)
+    array = memory.transpose(np.argsort(axes))[(*ends, ...)][(*turns, ...)]
+    array[...] = value
+    return array, memory
 
 
 # --- headers --------------------------------------------------------------------------------------------------------

@@ -189,7 +189,7 @@ def test_number_of_arguments() -> None:
     refused(call, (a, b, c, c), f"{takes}. Got 4.")
     refused(call, (a, b, c), "got A twice, by position and by name", A=a)
     refused(call, (a, b, c), f"{takes}. It has no D.", D=c)
-    refused(call, (a, b, c), "M = 7 is given, but the arrays tell M = 6 (dimension 0 of A)", M=7)
+    refused(call, (a, b, c), "M = 7 is given, but the arrays tell M = 6 (dimension 0 of A). Leave M out", M=7)
 
 
 @pytest.mark.parametrize("threads", [0, -1, 1.0, "2", None, True, 5000])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 from tuning_fakes import Table, grid_space
 
 import poly
+from microkernels.cached import cached_property
 from poly import f32
 from poly.tuning import session
 
@@ -158,3 +161,23 @@ def test_a_kernel_is_pickled_and_copied_after_calls_too() -> None:
         assert again.__dask_tokenize__() == kernel.__dask_tokenize__()
         again(x, 2.0, s)
     assert s.tolist() == [48, 48]
+
+
+def test_attributes_hold_no_lock_of_their_class() -> None:
+    """So that no thread that asks isl waits for one that computes an attribute, and needs isl for it."""
+    begun, go = threading.Event(), threading.Event()
+
+    class Slow:
+        def __init__(self, waits: bool) -> None:
+            self.waits = waits
+
+        @cached_property
+        def value(self) -> bool:
+            begun.set()
+            return not self.waits or go.wait(60)
+
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(lambda: Slow(True).value)
+        assert begun.wait(60) and pool.submit(lambda: Slow(False).value).result(60)
+        go.set()
+        assert first.result(60)

@@ -176,6 +176,18 @@ def test_an_iterator_counts_blocks(size: int) -> None:
         computed(nest, one, 40)
 
 
+def test_a_loop_that_counts_every_second_iteration_is_split() -> None:
+    """Its index is the half of an iterator that is even, without rounding."""
+
+    @poly.nest
+    def every_second(x: f64[N]):
+        for i in range(0, N, 2):
+            x[i] += 1
+
+    made = poly.schedule(every_second).split(i=2).split_iterator("S0", i=3)
+    assert "i_block" in made.nest.statement("S0").iterators
+
+
 def test_threads_have_sums_of_their_own() -> None:
     nest = vectors.with_sizes({"N": 1200})
     made = poly.compile(nest, target="c", threads=2, records=False).schedule

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 from math import prod
 
+from microkernels.cached import cached_property
 from microkernels.dot import fitting
 from microkernels.dtypes import DType
 from poly.analysis.roles import Axis, Roles

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
+from microkernels.cached import cached_property
 from poly.analysis.roles import ASSUMED
 from poly.autoschedule.spaces.space import Knob, Structure, Value, Values
 from poly.errors import ScheduleError

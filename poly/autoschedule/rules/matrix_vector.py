@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import product
 from math import ceil, prod
 
+from microkernels.cached import cached_property
 from microkernels.dtypes import f32
 from microkernels.isa import ISA
 from microkernels.kernel import named

@@ -20,13 +20,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import product, takewhile
 from math import inf
 from typing import Literal, get_args
 
 import islpy as isl
 
+from microkernels.cached import cached_property
 from microkernels.catalogue import gemm
 from microkernels.kernel import OuterProduct
 from poly.analysis.roles import expected_bytes

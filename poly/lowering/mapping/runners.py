@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial, reduce
+from functools import partial, reduce
 
 import islpy as isl
 
+from microkernels.cached import cached_property
 from poly.ir.budget import TooCostly, limited
 from poly.ir.edits import edit, map_functions
 from poly.ir.instances import loop_values

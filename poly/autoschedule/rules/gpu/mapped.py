@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from itertools import pairwise
 from math import prod
 
+from microkernels.cached import cached_property
 from microkernels.opencl_isa import DeviceISA
 from poly.analysis.legality import is_parallel
 from poly.autoschedule.rules.attempt import attempt
