@@ -22,6 +22,10 @@ If an iteration adds several floats to one element, gcc 12 loads the terms as a 
 then adds some of them twice. If an iteration writes an element such as x[i + j] twice, it misses that other iterations
 write it too, and interchanges the loops. For a third reason, see `codegen.lanes.straight`.
 """
+HIDDEN = "POLY_HIDDEN"
+"""Hides the value of a variable. Where gcc 12 knows that a condition on lanes fails in the first or the last one alone,
+it takes this lane out of the loop, and makes scalars of the others.
+"""
 WRAPS = "POLY_WRAPS"
 """Precedes a function whose integers wrap around on purpose: clang's integer sanitizer then ignores it."""
 IN_LANES = f"{WRAPS} static inline __attribute__((always_inline))"
@@ -50,6 +54,12 @@ ORDERED = f"""#if defined(__GNUC__) && !defined(__clang__)
 #define {IN_ORDER} __asm__ volatile ("");
 #else
 #define {IN_ORDER}
+#endif"""
+
+HIDING = f"""#if defined(__GNUC__) && !defined(__clang__)
+#define {HIDDEN}(x) __asm__ ("" : "+r" (x));
+#else
+#define {HIDDEN}(x)
 #endif"""
 
 SQUARE_ROOTS = f"""#if defined(__clang__)
@@ -91,6 +101,7 @@ SHUFFLING = f"""#if defined(__clang__)
 MACROS = {
     (EACH_VECTOR, EACH_LANE): LOOPS,
     (IN_ORDER,): ORDERED,
+    (HIDDEN,): HIDING,
     tuple(ROOTS.values()): SQUARE_ROOTS,
     (WRAPS,): WRAPPING,
     (SHUFFLE,): SHUFFLING,

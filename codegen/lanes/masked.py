@@ -31,6 +31,7 @@ from codegen.ir.ranges import Ranges
 from codegen.lanes.reductions import MASKED_SIZE, Hoisted, each_lane, hoisted, lane_index
 from codegen.lanes.simd import Use, declared, is_apart, printer_of
 from codegen.lanes.vectors import PART
+from codegen.macros import HIDDEN
 from codegen.names import c_name, fresh
 from codegen.scalar import Element, StatementPrinter, literal
 from codegen.style import Line
@@ -387,11 +388,13 @@ class _Bounds:
         return Span(start, to, " && ".join(tests))
 
     def _number(self, value: Int, word: str) -> str:
-        if value.number is not None:
+        is_hidden = value.number in (1, self._jam.lanes - 1)
+        if value.number is not None and not is_hidden:
             return str(value.number)
         if value not in self._known:
             name = fresh(f"{self._jam.loop.variable}_{word}", self._taken | self.names)
             self._known[value] = name
             bound = maximum(0, minimum(self._jam.lanes, value))
-            self.lines.append(Line(f"const int {name} = (int){bound};", bound.names))
+            self.lines.append(Line(f"{'' if is_hidden else 'const '}int {name} = (int){bound};", bound.names))
+            self.lines += [Line(f"{HIDDEN}({name})")] * is_hidden
         return self._known[value]

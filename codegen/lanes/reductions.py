@@ -24,7 +24,7 @@ from codegen.ir.loop_ir import For
 from codegen.ir.program import Assign, Program
 from codegen.lanes.simd import LaneReduction, neutral
 from codegen.lanes.vector_calls import Kept, VectorCalls, in_lanes
-from codegen.macros import EACH_LANE
+from codegen.macros import EACH_LANE, HIDDEN
 from codegen.names import c_name, fresh
 from codegen.scalar import Element, StatementPrinter
 from codegen.style import Line
@@ -300,8 +300,10 @@ class LaneLoop:
         """One vector at a time up to `end`, without the lanes beyond."""
         left = fresh("left", self.taken)
         least, test = minimum(self.shape.lanes, end - self._value), Compare(self._value, "<", end)
-        text = f"const {self._index} {left} = {'(int)' * (self._index == 'int')}{least};"
-        lines = [Line(text, least.names), *self._vector("0", f"lane < {left}"), self._advance(self.shape.lanes)]
+        text = f"{self._index} {left} = {'(int)' * (self._index == 'int')}{least};"
+        known = [Line(f"{HIDDEN}({left})")] * (self.counter.trips is not None)
+        body = [*self._vector("0", f"lane < {left}"), self._advance(self.shape.lanes)]
+        lines = [Line(text if known else f"const {text}", least.names), *known, *body]
         return style.WhileStatement(Line(str(test), test.names), style.Braces(lines))
 
     def _vector(self, number: str, condition: str = "") -> list[cgen.Generable]:
