@@ -39,8 +39,8 @@ from fuzz.syntax import (
     Program,
     Read,
     Test,
+    compared,
     reads,
-    tested,
     walk,
 )
 from fuzz.workers import Worker
@@ -337,7 +337,7 @@ def features(program: Program) -> set[str]:
             case Local(shape=shape):
                 found.add("local scalar" if shape is None else "local array")
             case If(test):
-                found.add("condition on data" if any(tested(test)) else "condition")
+                found.add("condition on data" if any(compared(test)) else "condition")
             case For(step=step, lower=lower):
                 found.add("backward" if step < 0 else "step" if step > 1 else "loop")
                 if lower[0].constant > 100:
