@@ -157,6 +157,13 @@ def two_sums(x: f32[N], y: f32[N], s: f32[2]):
 
 
 @poly.nest
+def beside_a_sum(x: f32[N], y: f32[N], s: f32[2]):
+    for i in range(N):
+        s[0] += x[i]
+        y[i] = s[1] + x[i]
+
+
+@poly.nest
 def two_before(x: f32[N], y: f32[N]):
     for i in range(2, N):
         y[i] = y[i - 2] + x[i]
@@ -193,7 +200,15 @@ def looked_at_further_inside(x: f32[N], y: f32[N], z: f32[N]):
                 z[j] = min(z[j], y[k])
 
 
-OTHERS = [looked_at_further_inside, two_sums, two_before, made_of_itself, of_its_own_array, looked_at_elsewhere]
+OTHERS = [
+    looked_at_further_inside,
+    two_sums,
+    beside_a_sum,
+    two_before,
+    made_of_itself,
+    of_its_own_array,
+    looked_at_elsewhere,
+]
 
 
 @pytest.mark.parametrize("nest", OTHERS, ids=lambda nest: nest.name)
