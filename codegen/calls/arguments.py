@@ -241,20 +241,25 @@ DEVICES = {2: "CUDA", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm", 14: "one
 """The devices whose memory a CPU cannot access, by their numbers in DLPack."""
 
 
+PENDING = {"neg": "negated", "conj": "conjugated"}
+"""What PyTorch leaves to whoever reads a tensor, by the names in its methods."""
+
+
 def check_memory(buffer: Buffer, value: Any) -> None:
     """Refuse an array of another library whose values are not in this CPU's memory as they are."""
-    place, negated = None, False
+    place, pending = None, list[str]()
     with suppress(Exception):  # an object's own protocol may raise anything
         place = DEVICES.get(int(value.__dlpack_device__()[0]))
-    with suppress(Exception):
-        negated = value.is_neg() is True
+    for operation in ("neg", "conj"):
+        with suppress(Exception):
+            pending += [operation] * (getattr(value, f"is_{operation}")() is True)
     if place is not None:
         where = f"on a {place} device, and the kernel runs on this CPU"
         raise ArgumentError(f"{buffer.name} is {_kind(value)} {where}. {remedies.by_method(buffer, 'cpu')}")
-    if negated:
+    for operation in pending:
         raise ArgumentError(
-            f"{buffer.name} is {_kind(value)} whose memory has its values negated. "
-            f"{remedies.by_method(buffer, 'resolve_neg')}"
+            f"{buffer.name} is {_kind(value)} whose memory has its values {PENDING[operation]}. "
+            f"{remedies.by_method(buffer, f'resolve_{operation}')}"
         )
 
 

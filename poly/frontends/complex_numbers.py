@@ -15,6 +15,7 @@ from typing import Any
 
 from microkernels.dtypes import ComplexType
 from poly.frontends import complex_values as of
+from poly.frontends.apart import Bounds, are_apart, within
 from poly.frontends.complex_names import ComplexNames, ComplexScalar, indices
 from poly.frontends.complex_values import Parts, whole
 from poly.frontends.source import Source
@@ -52,6 +53,8 @@ class _Numbers:
         """The statements before the present one."""
         self._keeps = True
         """Whether there may be some: not where a condition decides what exists."""
+        self._around: dict[str, Bounds] = {}
+        """The bounds of the loops around the present statement."""
 
     def block(self, body: Iterable[ast.stmt]) -> list[ast.stmt]:
         """The statements on parts."""
@@ -67,7 +70,11 @@ class _Numbers:
     def _statement(self, node: ast.stmt) -> Iterable[ast.stmt]:
         match node:
             case ast.For():
-                return [ast.For(node.target, node.iter, self.block(node.body), node.orelse)]
+                around = self._around
+                self._around = self._within(node)
+                made = ast.For(node.target, node.iter, self.block(node.body), node.orelse)
+                self._around = around
+                return [made]
             case ast.If():
                 test = self._test(node.test)
                 return [ast.If(test, self.block(node.body), self.block(node.orelse))]
@@ -92,6 +99,12 @@ class _Numbers:
                 return self._updated(node, target, op, self._value(value))
         return [node]
 
+    def _within(self, node: ast.For) -> dict[str, Bounds]:
+        match node.target, node.iter:
+            case ast.Name(id=index), ast.Call(func=ast.Name(id="range"), args=args):
+                return within(self._around, index, args, self._names.own)
+        return {}
+
     def _array(self, annotation: ast.expr) -> ast.expr:
         """The type of an array of parts."""
         node = annotation
@@ -109,8 +122,8 @@ class _Numbers:
             return [ast.Assign([target], self._checked(target, value))]
         real, imag = whole(value.real), whole(value.imag)
         first, last = place.real, place.imag
-        if _reads(imag, place.real):
-            if _reads(real, place.imag):
+        if self._reads(imag, place.real):
+            if self._reads(real, place.imag):
                 real = self._keep(real, always=True)
             first, last, real, imag = last, first, imag, real
         return [self._stored(first, real, annotation), self._stored(last, imag, annotation)]
@@ -132,10 +145,19 @@ class _Numbers:
             return self._assigned(target, of.times(own, value) if isinstance(op, ast.Mult) else self._over(own, value))
         if isinstance(op, ast.Mult | ast.Div):
             value = Parts(value.real, value.real)
-        if value.imag is not None and _reads(value.imag, place.real):
+        if value.imag is not None and self._reads(value.imag, place.real):
             value = Parts(value.real, self._keep(value.imag, always=True))
         pairs = ((place.real, value.real), (place.imag, value.imag))
         return [ast.AugAssign(part, op, by) for part, by in pairs if isinstance(part, PLACES) and by is not None]
+
+    def _reads(self, node: ast.expr, place: ast.expr | None) -> bool:
+        """Whether an expression may read a part of an element, or of a scalar: other parts it does not."""
+        if isinstance(place, ast.Name):
+            return any(isinstance(part, ast.Name) and part.id == place.id for part in ast.walk(node))
+        assert isinstance(place, ast.Subscript)
+        array, own = ast.unparse(place.value), indices(place)
+        found = (n for n in ast.walk(node) if isinstance(n, ast.Subscript) and ast.unparse(n.value) == array)
+        return not all(are_apart(own, indices(read), self._around) for read in found)
 
     def _checked(self, node: ast.expr, value: Parts) -> ast.expr:
         """A value that is assigned to a real place."""
@@ -344,13 +366,3 @@ def _read(target: ast.expr) -> ast.expr:
 
 def _has_product(node: ast.expr) -> bool:
     return any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mult | ast.Div) for part in ast.walk(node))
-
-
-def _reads(node: ast.expr, place: ast.expr | None) -> bool:
-    """Whether an expression may read a part of an element, or of a scalar: other parts it does not."""
-    if isinstance(place, ast.Name):
-        return any(isinstance(part, ast.Name) and part.id == place.id for part in ast.walk(node))
-    assert isinstance(place, ast.Subscript)
-    array, own = ast.unparse(place.value), ast.unparse(indices(place)[-1])
-    found = (part for part in ast.walk(node) if isinstance(part, ast.Subscript) and ast.unparse(part.value) == array)
-    return any(ast.unparse(indices(part)[-1]) == own for part in found)

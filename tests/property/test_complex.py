@@ -173,6 +173,43 @@ def test_einsum(subscripts):
     np.testing.assert_allclose(poly.einsum(subscripts, *operands), np.einsum(subscripts, *operands), atol=1e-12)
 
 
+IN_PLACE = """
+def nest(A: c128[N, N], x: c128[N]):
+    for i in range(N):
+        for j in range(i):
+            x[i] -= A[i, j] * x[j]
+        x[i] /= A[i, i]
+    for k in range(N):
+        for i in range(k + 1, N):
+            A[i, k] /= A[k, k]
+        for i in range(k + 1, N):
+            for j in range(k + 1, N):
+                A[i, j] -= A[i, k] * A[k, j]
+    for i in range(1, N):
+        for j in range(N):
+            A[i, j] -= A[j, i] * A[i, N - 1 - j]
+            x[j] = x[i - 1] * x[j] + 1j * x[i]
+            for k in range(N - 1, 0, -1):
+                A[i, k] += A[i, k - 1] * A[k, i]
+"""
+
+
+def test_in_place():
+    """Parts are kept where the same element may be read, in loops that tell elements apart and in others."""
+    rng = np.random.default_rng(4)
+    A, x = numbers(rng, (7, 7), c128) / 8 + np.eye(7), numbers(rng, 7, c128)
+    nest, known = poly.parse(IN_PLACE, SIZES), {"c128": c128, "N": SIZES["N"]}
+    exec(IN_PLACE, known)
+    known["N"] = 7
+    wanted = A.copy(), x.copy()
+    known["nest"](*wanted)
+    for run in (nest, nest.reference):
+        found = A.copy(), x.copy()
+        run(*found)
+        for one, other in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-11)
+
+
 IN_C = """
 #include <complex.h>
 void f(int m, int n, int k, double complex alpha, double complex A[m][k], float complex B[k][n], double complex C[m][n],

@@ -213,9 +213,9 @@ class Values(Arithmetic):
                     case ArrayName(type=found):
                         return found.is_integer
                     case ScalarName(dtype=dtype) | ElementName(dtype=dtype):
-                        return dtype not in FLOATS
+                        return dtype not in (*FLOATS, *PARTS)
                     case CounterName(kind=kind) | SizeName(kind=kind) | Known(kind=kind):
-                        return kind not in FLOATS
+                        return kind not in (*FLOATS, *PARTS)
         return False
 
     def _is_element(self, node: c_ast.Node) -> bool:
