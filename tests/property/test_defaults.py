@@ -136,7 +136,7 @@ def test_the_order_of_a_sum_is_kept_where_that_is_asked(nest: poly.Function) -> 
         (column_sums, ".distribute('j').interchange('j_2', 'i').vectorize('j').vectorize('j_2')"),
         (
             column_peaks,
-            ".distribute('j').interchange('j_3', 'i').tile(i=64, j_3=2048)"
+            ".distribute('j').interchange('j_3', 'i').tile(i=64, j_3=512)"
             + "".join(f".vectorize('{loop}')" for loop in ("j", "j_2", "j_3", "j_4", "j_5")),
         ),
         (chain, ".fuse('S0', 'S1', at='j').vectorize('j')"),
