@@ -194,6 +194,15 @@ def nest(A: c128[N, N], x: c128[N]):
 """
 
 
+def test_an_output_that_is_an_input():
+    text = "def f(x: c64[N, N], y: c64[N, N], z: c64[N, N]):\n    for i in range(N):\n        for j in range(N):\n"
+    nest = poly.parse(f"{text}            z[i, j] = x[i, j] / y[i, j] * x[i, j]", SIZES)
+    x, y = numbers(np.random.default_rng(5), (6, 6), c64), numbers(np.random.default_rng(6), (6, 6), c64)
+    wanted = x / y * x
+    nest(x, y, x)
+    np.testing.assert_allclose(x, wanted, rtol=1e-5)
+
+
 def test_in_place():
     """Parts are kept where the same element may be read, in loops that tell elements apart and in others."""
     rng = np.random.default_rng(4)
