@@ -10,6 +10,7 @@ floats through general registers, or branches. A function's arguments are loaded
 from __future__ import annotations
 
 from codegen.ir.promotion import limits
+from codegen.ir.value_ranges import U16
 from codegen.macros import WRAPS
 from microkernels.dtypes import DTYPES, DType, f16, f32, f64, i32, i64
 
@@ -22,7 +23,7 @@ EXACT = {f32: 24, f64: 53}
 def functions() -> dict[str, str]:
     """The C functions by name, each after those that it calls."""
     result: dict[str, str] = {}
-    for dtype in DTYPES.values():
+    for dtype in (*DTYPES.values(), U16):
         c, name = dtype.c_name, dtype.name
         result[f"min_{name}"] = f"static inline {c} min_{name}({c} a, {c} b) {{ return b < a ? b : a; }}"
         result[f"max_{name}"] = f"static inline {c} max_{name}({c} a, {c} b) {{ return b > a ? b : a; }}"

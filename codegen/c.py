@@ -124,7 +124,7 @@ def _outlined(program: Program, run: Run) -> list[str]:
 def includes(program: Program, threading: Threading, helpers: str = "") -> str:
     """The headers that a program's text needs."""
     openmp = ["#include <omp.h>"] * _has_openmp(program, threading)
-    intrinsics = [vector_functions.INCLUDE] * ("_mm512_" in helpers)
+    intrinsics = [vector_functions.INCLUDE] * any(word in helpers for word in ("_mm512_", "_mm256_"))
     return "\n".join([*intrinsics, "#include <math.h>", "#include <stdint.h>", *openmp])
 
 

@@ -78,7 +78,7 @@ from codegen.scalar import Element, StatementPrinter
 from codegen.style import Line, around, block, branch, names_in
 from codegen.workspace import elements
 from microkernels.cached import cached_property
-from microkernels.dtypes import DTYPES, DType
+from microkernels.dtypes import DType
 from microkernels.opencl_isa import is_device
 
 LEAST_SELECTED = 64
@@ -511,7 +511,7 @@ class Writer:
             always = statement.where is None and one.statement not in conditional
             if one.op in ("min", "max") and always and isinstance(statement.body, Assign):
                 kind = printer.kept_in(statement.body.expr, one.dtype)
-                kinds |= {one.statement: kind} if kind is not None and kind in DTYPES.values() else {}
+                kinds |= {} if kind is None else {one.statement: kind}
         return kinds
 
     def _calls(self, loop: For, scope: LoopScope) -> VectorCalls | None:
@@ -657,6 +657,9 @@ class Writer:
         asserted = checks(body, self.program, printer) if self.bounds else []
         if calls is not None:
             asserted, body = [*asserted, *calls.before(run.statement, printer)], calls.rest[run.statement]
+            stored = calls.stored(run.statement, printer)
+            if stored is not None:
+                return [*asserted, stored]
         if run.statement in scope.instead:
             return [*asserted, *scope.instead[run.statement](printer, body)]
         into = scope.accumulators.get(run.statement)

@@ -48,7 +48,7 @@ from codegen.ir.promotion import Quotient, Type, Weak, bound, fits, integer, joi
 from codegen.ir.ranges import Interval, rejoined
 from codegen.ir.value_ranges import ValueRanges
 from codegen.names import c_name
-from microkernels.dtypes import DTYPES, DType, f16, f32, f64, i32, i64
+from microkernels.dtypes import DType, f16, f32, f64, i32, i64
 
 CHOICE, SUM, PRODUCT, SIGN, PRIMARY = 0, 1, 2, 3, 4
 """The precedence of a text."""
@@ -310,7 +310,6 @@ class StatementPrinter:
                 sides = self._alike(then, other, dtype)
                 if dtype.is_float or not self._is_extreme(test, then, other):
                     own = self.kept_in(expr, dtype) or _promoted(dtype)
-                    own = own if own.name in DTYPES else i32
                     texts = ", ".join((self._condition(test), *(_converted(side, own).text for side in sides)))
                     return _converted(Typed(f"{function_name('choose', own)}({texts})", PRIMARY, own), dtype)
                 texts = " : ".join(_tight(side, SUM) for side in sides)

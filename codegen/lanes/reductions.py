@@ -310,7 +310,7 @@ class LaneLoop:
         """One vector's share of the work; with a condition, only in the lanes that fulfil it."""
         value = self._value + Linear.name("lane") * self.counter.step
         every = {p: p.one if condition else self._at(p, "lane") for p in self.partials}
-        kept = {k: k.one if condition else f"{k.lanes}.lane[lane]" for k in self._kept}
+        kept = {k: k.one if condition else k.lane for k in self._kept}
 
         def lanes(lines: list[cgen.Generable]) -> list[cgen.Generable]:
             inner = self._lane(condition, lines) if condition else lines

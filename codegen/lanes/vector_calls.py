@@ -22,8 +22,9 @@ from codegen.ir.integer import Int, Linear
 from codegen.ir.loop_ir import Node
 from codegen.ir.program import Assign, Buffer, Program
 from codegen.lanes.simd import Use, declared, printer_of, uses
+from codegen.lanes.vectors import WHOLE
 from codegen.names import c_name, fresh
-from codegen.scalar import Element, StatementPrinter
+from codegen.scalar import Element, StatementPrinter, strides
 from codegen.style import Line
 from microkernels.dtypes import DType
 
@@ -65,6 +66,11 @@ class Kept:
     @property
     def element(self) -> Element:
         return Element(self.key, ())
+
+    @property
+    def lane(self) -> str:
+        """The value of one lane among all."""
+        return f"{self.lanes}.lane[lane]"
 
 
 @dataclass(frozen=True)
@@ -111,16 +117,46 @@ class VectorCalls:
 
     def every(self) -> dict[Element, str]:
         """What is kept, in a loop over all lanes."""
-        return {kept.element: f"{kept.lanes}.lane[lane]" for kept in self.kept}
+        return {kept.element: kept.lane for kept in self.kept}
 
     def before(self, statement: str, printer: StatementPrinter) -> Iterator[Line]:
         """Lines that compute the values which a statement takes."""
         for called in self.calls[statement]:
             kept, args = called.kept, called.call.args
             names = frozenset().union(*map(printer.names_of, args))
-            yield Line(f"{printer.held[kept.element]} = {printer.value(args[0], self.dtype)};", names)
+            place = self._place(args[0], kept, printer)
+            if place is None:
+                yield Line(f"{printer.held[kept.element]} = {printer.value(args[0], self.dtype)};", names)
+            else:
+                yield Whole(f"load_{WHOLE}_{self._kind}(&{kept.lanes}.all, &{place});", names)
             function = vector_functions.name(called.call.function, self.dtype, self.width)
             yield Whole(f"{kept.lanes}.all = {function}({kept.lanes}.all);")
+
+    def stored(self, statement: str, printer: StatementPrinter) -> Line | None:
+        """The line that stores a value as a whole, if that is all that a statement does."""
+        assign = self.rest[statement]
+        kept = next((kept for kept in self.kept if assign.expr == Load(kept.key, ())), None)
+        place = self._place(assign.target, kept, printer) if kept and assign.op == "=" else None
+        if kept is None or place is None:
+            return None
+        return Whole(f"store_{WHOLE}_{self._kind}(&{place}, &{kept.lanes}.all);", printer.names(assign))
+
+    @property
+    def _kind(self) -> str:
+        return f"{self.dtype.name}x{self.width}"
+
+    def _place(self, expr: Expr, kept: Kept, printer: StatementPrinter) -> str | None:
+        """The first lane's element of an array, if every lane takes part and has the next element."""
+        if not isinstance(expr, Load) or printer.held.get(kept.element) != kept.lane:
+            return None
+        element, buffer = printer.at(expr), printer.buffers[expr.array]
+        if not element.indices or element in printer.held or buffer.dtype != self.dtype:
+            return None
+        *outer, last = element.indices
+        rest = last - Linear.name("lane")
+        if any("lane" in index.names for index in (*outer, rest)) or strides(buffer)[-1].number != 1:
+            return None
+        return printer.element(Element(element.array, (*outer, rest)))
 
 
 def vector_calls(body: Node, program: Program, taken: frozenset[str]) -> VectorCalls | None:

@@ -41,6 +41,8 @@ def helpers(code: str, register: int | None) -> str:
 SHUFFLES = ("_lanes", "_scan", "_shift", "_behind", "_part")
 """The endings of functions that move lanes."""
 
+WHOLE = "whole"
+"""The word in the names of those that load or store all lanes at once: gcc 12 copies arrays of lanes in halves."""
 PART = "part"
 """The word in the names of functions that load some lanes: `load_part_f32x16`, `second_part_f32x16`."""
 
@@ -235,6 +237,17 @@ def _update(operation: str, dtype: DType, target: str, value: str) -> str:
     return update({"sum": "+", "product": "*"}.get(operation, operation), dtype, target, value)
 
 
+def _whole(operation: str, dtype: DType, lanes: int) -> str:
+    """The function that loads or stores a vector, which begins at any element."""
+    name = f"{dtype.name}x{lanes}"
+    size = lanes * dtype.size
+    kind = f"typedef {dtype.c_name} unaligned __attribute__((vector_size({size}), aligned({dtype.size}), may_alias));"
+    loads = operation == "load"
+    parameters = f"{name} *x, const {dtype.c_name} *from" if loads else f"{dtype.c_name} *to, const {name} *x"
+    copy = "*x = *(const unaligned *)from;" if loads else "*(unaligned *)to = *x;"
+    return f"{INLINE} void {operation}_{WHOLE}_{name}({parameters})\n{{\n    {kind}\n    {copy}\n}}"
+
+
 MAKERS: Mapping[str, Callable[[str, DType, int], str]] = {
     "vectors": _of_vectors,
     "into": _into,
@@ -242,6 +255,7 @@ MAKERS: Mapping[str, Callable[[str, DType, int], str]] = {
     "shift": _shift,
     "behind": _behind,
     PART: _part,
+    WHOLE: _whole,
     vector_functions.OF_VECTOR: vector_functions.text,
 }
 """The makers of functions by the word behind their operation; those of `lanes` depend on the register."""

@@ -27,7 +27,7 @@ TYPES = {**INTEGERS, "float": "f4", "double": "f8"}
 NUMBERS = ("1", "2", "3", "-1", "5", "100", "127", "128", "255", "-128", "1000", "32768", "70000", "0x7f", "'a'")
 LONGS = ("3L", "7L", "1000000L", "2u")
 FRACTIONS = ("0.5", "2.0", "1.5f", "0.25f", "-1.0")
-SIZES = (1, 2, 3, 7, 8, 16, 17, 33, 40)
+SIZES = (1, 2, 3, 7, 8, 16, 17, 33, 40, 67, 131, 200)
 HEAD = "#include <stdlib.h>\n#include <stddef.h>\n"
 Scope = tuple[str, ...]
 """The counters of the loops around, each of which is less than `n`."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fuzz.interpreter import EPSILON, Outcome, interpret
-from fuzz.syntax import If, Program, tested, walk
+from fuzz.syntax import If, Program, compared, walk
 
 NUMPY = {
     "f16": np.float16, "f32": np.float32, "f64": np.float64,
@@ -73,7 +73,7 @@ def poisoned(program: Program, sizes: Mapping[str, int], values: Mapping[str, An
     outcome = interpret(program, values, sizes, most)
     made = dict(values)
     in_steps = "," in program.einsum
-    whole = any(isinstance(s, If) and [*tested(s.test)] for s, _ in walk(program.body))
+    whole = any(isinstance(s, If) and [*compared(s.test)] for s, _ in walk(program.body))
     for arg in program.args[-1:] if in_steps else program.args:
         if arg.shape is not None and not (arg.below and whole):
             poison = math.nan if arg.dtype in EPSILON else POISON[arg.dtype]

@@ -19,10 +19,10 @@ from fuzz.syntax import (
     Read,
     Stmt,
     Values,
+    compared,
+    map_compared,
     map_reads,
-    map_tested,
     reads,
-    tested,
     walk,
 )
 
@@ -58,7 +58,7 @@ def _accesses(statement: Stmt) -> list[Read]:
         case Assign(target, _, value):
             return [target, *reads(value)]
         case If(test):
-            return [read for value in tested(test) for read in reads(value)]
+            return [read for value in compared(test) for read in reads(value)]
         case Local(value=value, fill=fill):
             return [*reads(value), *reads(fill)]
     return []
@@ -143,7 +143,7 @@ def _moved(body: tuple[Stmt, ...], fits: Mapping[str, Fit], free: set[str]) -> t
             case For(body=inner):
                 moved.append(replace(statement, body=_moved(inner, fits, free)))
             case If(test, inner, orelse):
-                changed = map_tested(test, lambda value: map_reads(value, move))
+                changed = map_compared(test, lambda value: map_reads(value, move))
                 moved.append(If(changed, _moved(inner, fits, free), _moved(orelse, fits, free)))
             case Assign(target, op, value):
                 moved.append(Assign(move(target), op, map_reads(value, move)))
@@ -207,8 +207,8 @@ def named_values(program: Program) -> set[str]:
                 lin(*lower, *upper)
             case If(test=condition):
                 test(condition)
-                for compared in tested(condition):
-                    value(compared)
+                for side in compared(condition):
+                    value(side)
             case Assign(target, _, expr):
                 value(target)
                 value(expr)

@@ -46,7 +46,8 @@ WIDER = {
 }
 """Types in which values of a type are computed at times."""
 SMALL = (0, 1, 2, 3, 3, 4, 5, 5, 6, 7, 8, 9)
-LARGE = (12, 13, 15, 16, 17, 19, 24, 31, 33)
+LARGE = (12, 13, 15, 16, 17, 19, 24, 31, 33, 64, 67, 131, 200)
+"""Up to several whole vectors of bytes."""
 
 
 @dataclass(frozen=True)

@@ -446,24 +446,24 @@ def map_reads(expr: Expr, change) -> Expr:
     return expr
 
 
-def tested(condition: Condition) -> Iterator[Expr]:
+def compared(condition: Condition) -> Iterator[Expr]:
     """The values that a condition compares."""
     match condition:
         case DataTest(left, _, right):
             yield from (left, right)
         case Joined(_, left, right):
-            yield from (*tested(left), *tested(right))
+            yield from (*compared(left), *compared(right))
         case Not(inner):
-            yield from tested(inner)
+            yield from compared(inner)
 
 
-def map_tested(condition: Condition, change) -> Condition:
+def map_compared(condition: Condition, change) -> Condition:
     """The condition with `change(value)` for each value that it compares."""
     match condition:
         case DataTest(left, op, right):
             return DataTest(change(left), op, change(right))
         case Joined(word, left, right):
-            return Joined(word, map_tested(left, change), map_tested(right, change))
+            return Joined(word, map_compared(left, change), map_compared(right, change))
         case Not(inner):
-            return Not(map_tested(inner, change))
+            return Not(map_compared(inner, change))
     return condition

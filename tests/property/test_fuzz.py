@@ -39,6 +39,7 @@ from fuzz.syntax import (
     Program,
     Read,
     Test,
+    compared,
     reads,
     walk,
 )
@@ -335,8 +336,8 @@ def features(program: Program) -> set[str]:
         match statement:
             case Local(shape=shape):
                 found.add("local scalar" if shape is None else "local array")
-            case If():
-                found.add("condition")
+            case If(test):
+                found.add("condition on data" if any(compared(test)) else "condition")
             case For(step=step, lower=lower):
                 found.add("backward" if step < 0 else "step" if step > 1 else "loop")
                 if lower[0].constant > 100:
@@ -346,10 +347,13 @@ def features(program: Program) -> set[str]:
             case Assign(target, op, value):
                 found.add(op)
                 found.update(re.findall(r" if |floor|log", str(value)))
+                found.update({"conversion"} if re.search(r"\b[fiu]\d+\(", str(value)) else ())
                 loops = {loop.index for loop in around}
                 sums = [index for index in target.indices if len({n for n, _ in index.terms} & loops) > 1]
                 if sums and op == "+=" and len(list(reads(value))) > 1:
                     found.add("scatter")
+    if any(arg.below for arg in program.args):
+        found.add("lookup")
     if not program.reassociate:
         found.add("in order")
     if program.einsum:
@@ -361,7 +365,26 @@ def features(program: Program) -> set[str]:
 
 def test_all_kinds_of_nests_are_drawn() -> None:
     seen = Counter(feature for seed in range(600) for feature in features(draw_program(Random(seed)).program))
-    wanted = ["f32", "f64", "i8", "i32", "i64", "condition", "backward", "step", "triangle", "scatter", "=", "+=", "-="]
+    wanted = [
+        "f32",
+        "f64",
+        "u8",
+        "i8",
+        "i16",
+        "i32",
+        "i64",
+        "condition",
+        "condition on data",
+        "conversion",
+        "lookup",
+        "backward",
+        "step",
+        "triangle",
+        "scatter",
+        "=",
+        "+=",
+        "-=",
+    ]
     wanted += ["*=", "local scalar", "local array", "empty range", "in order", "odd names"]
     wanted += ["f16", "einsum", " if ", "floor", "log"]
     assert {feature: seen[feature] for feature in wanted if seen[feature] < 4} == {}

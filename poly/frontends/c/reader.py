@@ -11,6 +11,7 @@ from pycparser import c_ast
 from codegen.ir.integer import Affine
 from microkernels.dtypes import ANNOTATED
 from poly.errors import SpecError
+from poly.frontends.c.arithmetic import INT
 from poly.frontends.c.declarations import (
     ArrayName,
     CType,
@@ -224,7 +225,8 @@ class Reader:
         for item in enum.values.enumerators if enum.values else ():
             if item.value is not None:
                 number = int(self.statements.value(item.value).number or 0)
-            self.statements.names[item.name] = Known(ast.Constant(number), "int")
+            kind = "int" if INT[0] <= number <= INT[1] else "ulong"  # compilers differ
+            self.statements.names[item.name] = Known(ast.Constant(number), kind)
             if item.name in self.uses.found:
                 self.constants[item.name] = number
             number += 1
