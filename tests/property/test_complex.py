@@ -165,6 +165,13 @@ def test_contractions(product, dtype):
     assert "microkernel" in str(poly.compile(nest, M=64, N=64, K=64).schedule)
 
 
+@pytest.mark.parametrize("dtype", TYPES)
+def test_a_matrix_of_parts_is_not_copied_for_one_product(dtype):
+    text = f"def f(A: {dtype.name}[N, N], x: {dtype.name}[N], y: {dtype.name}[N]):\n    for i in range(N):\n"
+    nest = poly.parse(f"{text}        for j in range(N):\n            y[i] += A[i, j] * x[j]", SIZES)
+    assert "pack" not in str(poly.compile(nest, N=1000).schedule)
+
+
 @pytest.mark.parametrize("subscripts", ["ij,jk", "ij,jk,kl->li", "ij,ij->", "ij,ij->i", "ij->ji"])
 def test_einsum(subscripts):
     rng = np.random.default_rng(1)
