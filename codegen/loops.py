@@ -71,7 +71,7 @@ from codegen.lanes.specialised import parted
 from codegen.lanes.spread import in_vectors, spread_names
 from codegen.lanes.straight import mixes_iterations
 from codegen.lanes.vector_calls import VectorCalls, fetched, vector_calls
-from codegen.lanes.words import Word, word
+from codegen.lanes.words import word
 from codegen.macros import EACH_VECTOR, IN_ORDER
 from codegen.names import c_name, fresh, function_name
 from codegen.parallel import Iteration, shared_out
@@ -238,17 +238,17 @@ class Writer:
         if made is None or not scope.held.keys().isdisjoint(made.elements):
             return None
         name = fresh("word", scope.taken)
-        parts: list[str] = []
+        texts: list[str] = []
         names = frozenset[str]()
         for number, run in enumerate(made.runs):
             printer, body = self._printer(run, scope), self.program.statements[run.statement].body
             assert isinstance(body, Assign), "a word is made of assignments"
             dtype = self._buffers[body.target.array].dtype
             part = f"({made.kind})({unsigned(dtype)})({printer.value(body.expr, dtype)})"
-            parts.append(f"{part} << {8 * dtype.size * number}" if number else part)
+            texts.append(f"{part} << {8 * dtype.size * number}" if number else part)
             names |= printer.names(body)
         place = StatementPrinter(self._buffers, self._sizes).element(made.elements[0])
-        value = Line(f"const {made.kind} {name} = {' | '.join(parts)};", names)
+        value = Line(f"const {made.kind} {name} = {' | '.join(texts)};", names)
         return block([value, Line(f"__builtin_memcpy(&{place}, &{name}, sizeof {name});", names)])
 
     def _declare(self, node: Declare, scope: LoopScope) -> list[cgen.Generable]:
