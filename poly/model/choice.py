@@ -8,6 +8,7 @@ measurements on one AVX-512 core; none depends on its speed.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import takewhile
 from math import ceil, prod
 
 from microkernels.catalogue import fits, gemm
@@ -70,23 +71,37 @@ def tile_shape(
     by: StepOperation = MULTIPLY_ADD,
     first: int | None = None,
 ) -> OuterProduct:
-    """The register tile of least cost for m x n results, including partial tiles.
+    """The register tile of least cost for m x n results, including partial tiles: the first of `tile_shapes`."""
+    return tile_shapes(m, n, isa, dtype, by_row, by, first)[0]
+
+
+def tile_shapes(
+    m: int,
+    n: int,
+    isa: ISA,
+    dtype: DType,
+    by_row: float = 0.0,
+    by: StepOperation = MULTIPLY_ADD,
+    first: int | None = None,
+) -> list[OuterProduct]:
+    """The register tiles of least cost for m x n results, one for each number of vectors, the cheapest first.
 
     With `first`, these are some of many results: rows are counted from there, and tiles begin at multiples of theirs.
     `by_row` is what results cost beside their sums in a tile of a single row, relative to these; more rows share it.
     `dot` multiplies and adds words, if given.
     """
     lanes = isa.lanes(dtype)
-    best: tuple[float, OuterProduct] | None = None
-    for vectors in range(1, min(4, ceil(n / lanes)) + 1):
-        for rows in range(1, min(isa.registers - 1, (first or 0) + m) + 1):
-            if not fits(isa, rows, vectors, dtype, by):
-                break
-            cost = _tile_cost(m, n, rows, vectors, lanes, first) + by_row / min(rows, lanes)
-            if best is None or cost < best[0]:
-                best = cost, gemm(isa, dtype, rows, vectors, by)
-    assert best is not None, "one row of one vector always fits"
-    return best[1]
+    every = range(1, min(isa.registers - 1, (first or 0) + m) + 1)
+
+    def best(vectors: int) -> tuple[float, int, int]:
+        """The least cost, and its rows and vectors."""
+        fitting = takewhile(lambda rows: fits(isa, rows, vectors, dtype, by), every)
+        costs = ((_tile_cost(m, n, rows, vectors, lanes, first) + by_row / min(rows, lanes), rows) for rows in fitting)
+        return (*min(costs), vectors)
+
+    wide = (vectors for vectors in range(1, min(4, ceil(n / lanes)) + 1) if fits(isa, 1, vectors, dtype, by))
+    found = sorted(map(best, wide), key=lambda one: one[0])
+    return [gemm(isa, dtype, rows, vectors, by) for _, rows, vectors in found]
 
 
 def _tile_cost(m: int, n: int, rows: int, vectors: int, lanes: int, first: int | None) -> float:

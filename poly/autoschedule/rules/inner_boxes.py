@@ -28,7 +28,7 @@ from poly.ir.layout import step
 from poly.ir.nest import Nest, Statement
 from poly.lowering.calls import iterators_of
 from poly.machine.description import LINE
-from poly.model import ASSUMED_STRIDE, tile_shape
+from poly.model import ASSUMED_STRIDE, tile_shapes
 from poly.model.core import FULL, Target, room
 from poly.model.tiles import TURN, Pitches, Stores, TileCalls, stores
 
@@ -100,10 +100,14 @@ class InnerBox:
 
     def kernel(self, isa: ISA) -> OuterProduct:
         """The register tile that fits the box best."""
+        return self.kernels(isa)[0]
+
+    def kernels(self, isa: ISA) -> list[OuterProduct]:
+        """The register tiles that fit the box best, one for each number of vectors, the best first."""
         m, n, lanes = self.extent(self.row), self.extent(self.column), isa.lanes(self.dtype)
         turned = TURN * lanes / self.steps * self.is_turned
         first = _range(self.statement, self.row)[0]
-        return tile_shape(min(m, ASSUMED), min(n, ASSUMED), isa, self.dtype, turned, self.contraction.product, first)
+        return tile_shapes(min(m, ASSUMED), min(n, ASSUMED), isa, self.dtype, turned, self.contraction.product, first)
 
     def is_busy(self, lanes: int) -> bool:
         """Whether a call of few steps has many results next to each other."""

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product, takewhile
 from math import inf
 from typing import Literal, get_args
@@ -49,6 +49,9 @@ from poly.schedules.steps import Order, Pack, Parallel, Split, Step, Tensorize
 PAYS = 0.95
 """How much of the time of the usual place another one may be expected to take: the model is no more exact."""
 
+FITS = 0.98
+"""The same of tiles of other widths in the same loops."""
+
 Place = Literal["inside", "between", "outside", "under rows", "over all"]
 """The position of the column tile loop: inside the row tile loop, right around it, around all other loops, inside all
 of them with the row tile loop around them, or around all of them with the row tile loop right inside it."""
@@ -71,34 +74,40 @@ def _apart(r: InnerBox, name: str) -> int:
 
 
 def usual_tiles(r: InnerBox, target: Target) -> RegisterTile:
-    """The register tile that fits the box best, and the outermost loop for the threads if there is enough work."""
-    kernel = r.kernel(target.isa)
-    place = _usual_place(r, kernel, target)
-    shared = r.own[0] if r.own and r.work >= target.worthwhile(r.dtype) else None
-    if shared and place == "outside" and r.extent(r.column) >= target.threads * kernel.columns:
-        shared = r.column
-    return RegisterTile(kernel, place, shared)
+    """The register tile that fits the box best, and the outermost loop for the threads if there is enough work.
 
-
-def _usual_place(r: InnerBox, kernel: OuterProduct, target: Target) -> Place:
-    """Where the column tile loop goes: by simple rules, unless the model expects another place to be clearly better.
-
-    What fits the second-level cache needs no such comparison, and it ends where it takes too much work.
+    The column tile loop goes where simple rules say, unless the model expects another place to be clearly better, or a
+    tile of another width. What fits the second-level cache needs no such comparison.
     """
-    usual = _simple_place(r, target)
+    usual = RegisterTile(r.kernel(target.isa), _simple_place(r, target))
     arrays = {load.array for load in (r.contraction.output, r.contraction.left, r.contraction.right)}
-    small = sum(expected_bytes(r.nest.array(name)) for name in arrays) <= target.caches.l2
-    alone = None if small else isolated(schedule(r.nest), r.statement)
+    if sum(expected_bytes(r.nest.array(name)) for name in arrays) > target.caches.l2:
+        usual = _better(r, usual, [replace(usual, columns=place) for place in PLACES], target, PAYS)
+        usual = _better(r, usual, [replace(usual, kernel=kernel) for kernel in r.kernels(target.isa)], target, FITS)
+    shared = r.own[0] if r.own and r.work >= target.worthwhile(r.dtype) else None
+    if shared and usual.columns == "outside" and r.extent(r.column) >= target.threads * usual.kernel.columns:
+        shared = r.column
+    return replace(usual, parallel=shared)
+
+
+def _better(
+    r: InnerBox, usual: RegisterTile, others: Sequence[RegisterTile], target: Target, pays: float
+) -> RegisterTile:
+    """The best of some tiles by the model, if it takes less than `pays` of the time of the usual one.
+
+    It ends where the comparison takes too much work.
+    """
+    alone = isolated(schedule(r.nest), r.statement)
     if alone is None:
         return usual
-    expected: dict[Place, float] = {}
+    expected: dict[RegisterTile, float] = {}
     with suppress(TooCostly), limited(QUESTION):
-        for place in (usual, *(place for place in PLACES if place != usual)):
+        for tiles in dict.fromkeys((usual, *others)):
             with suppress(ScheduleError):
-                made = applied(alone[0], tiled_steps(r, alone[1], RegisterTile(kernel, place)))
-                expected[place] = price(usual_parts(made, target), target).seconds
+                made = applied(alone[0], tiled_steps(r, alone[1], tiles))
+                expected[tiles] = price(usual_parts(made, target), target).seconds
     best = min(expected, key=expected.__getitem__, default=usual)
-    return best if expected.get(best, inf) < PAYS * expected.get(usual, inf) else usual
+    return best if expected.get(best, inf) < pays * expected.get(usual, inf) else usual
 
 
 def _simple_place(r: InnerBox, target: Target) -> Place:
@@ -161,7 +170,7 @@ class NonRectangular:
         """The default form; None if it is illegal."""
         return self._form(self._tile.columns, self._tile.parallel)
 
-    @property
+    @cached_property
     def _tile(self) -> RegisterTile:
         return usual_tiles(self.box, self.target)
 
