@@ -50,7 +50,6 @@ from codegen.lanes.near import NearFunctions, calls_library, chunked, near_funct
 from codegen.lanes.neighbours import NeighbourLines, neighbours
 from codegen.lanes.reached import conditions, conjunction, independent_of
 from codegen.lanes.reductions import Counter, Hoisted, LaneLoop, Shape, full_vectors, hoisted, partials, shape
-from codegen.lanes.reductions.words import word
 from codegen.lanes.register_tile import TileLoop, VectorTile, register_tile
 from codegen.lanes.scan import Scan, is_chained, scan
 from codegen.lanes.scan_loop import ScanLoop, ScanNames
@@ -69,7 +68,7 @@ from codegen.lanes.simd import (
     uses,
 )
 from codegen.lanes.specialised import parted
-from codegen.lanes.spread import in_vectors, spread_names
+from codegen.lanes.spread import in_vectors, spread_names, word
 from codegen.lanes.straight import mixes_iterations
 from codegen.lanes.vector_calls import VectorCalls, fetched, vector_calls
 from codegen.macros import EACH_VECTOR, IN_ORDER
