@@ -165,6 +165,13 @@ def test_contractions(product, dtype):
     assert "microkernel" in str(poly.compile(nest, M=64, N=64, K=64).schedule)
 
 
+@pytest.mark.parametrize("dtype", TYPES)
+def test_a_matrix_of_parts_is_not_copied_for_one_product(dtype):
+    text = f"def f(A: {dtype.name}[N, N], x: {dtype.name}[N], y: {dtype.name}[N]):\n    for i in range(N):\n"
+    nest = poly.parse(f"{text}        for j in range(N):\n            y[i] += A[i, j] * x[j]", SIZES)
+    assert "pack" not in str(poly.compile(nest, N=1000).schedule)
+
+
 @pytest.mark.parametrize("subscripts", ["ij,jk", "ij,jk,kl->li", "ij,ij->", "ij,ij->i", "ij->ji"])
 def test_einsum(subscripts):
     rng = np.random.default_rng(1)
@@ -192,6 +199,15 @@ def nest(A: c128[N, N], x: c128[N]):
             for k in range(N - 1, 0, -1):
                 A[i, k] += A[i, k - 1] * A[k, i]
 """
+
+
+def test_an_output_that_is_an_input():
+    text = "def f(x: c64[N, N], y: c64[N, N], z: c64[N, N]):\n    for i in range(N):\n        for j in range(N):\n"
+    nest = poly.parse(f"{text}            z[i, j] = x[i, j] / y[i, j] * x[i, j]", SIZES)
+    x, y = numbers(np.random.default_rng(5), (6, 6), c64), numbers(np.random.default_rng(6), (6, 6), c64)
+    wanted = x / y * x
+    nest(x, y, x)
+    np.testing.assert_allclose(x, wanted, rtol=1e-5)
 
 
 def test_in_place():
