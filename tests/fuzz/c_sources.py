@@ -141,6 +141,8 @@ class Drawing:
         def inner(is_float: bool = is_float) -> str:
             return self._value(scope, depth - 1, is_float)
 
+        if draw < 0.22:
+            return self._counted(scope, 2)
         if draw < 0.6:
             return f"({inner()} {rng.choice('++--**')} {inner()})"
         if draw < 0.66:
@@ -159,6 +161,17 @@ class Drawing:
             f"(!{inner()})",
         ]
         return rng.choice(forms)
+
+    def _counted(self, scope: Scope, depth: int) -> str:
+        """An integer of counters and `n` alone, which C computes as others, and poly as an index."""
+        rng = self.rng
+        if depth <= 0:
+            return rng.choice((*scope, *scope, "n", "3", "2L"))
+        inner, draw = self._counted(scope, depth - 1), rng.random()
+        if draw < 0.4:
+            return f"({inner} {rng.choice('+-')} {self._counted(scope, 0)})"
+        op = rng.choice(("* 2", "* 3L", "/ 2", "% 3", "/ 4L", ">> 1", "& 3", ">> 2", "% 2"))
+        return f"({inner} {op})"
 
     def _test(self, scope: Scope, depth: int) -> str:
         rng, is_float = self.rng, self.rng.random() < 0.3
