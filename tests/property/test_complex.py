@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from opencl_device import device
 
 import poly
 from poly import c64, c128, f32, f64
@@ -276,5 +277,9 @@ def test_a_nest_in_a_nest():
     rng = np.random.default_rng(2)
     x, y = numbers(rng, 9, c128), numbers(rng, 9, c128)
     wanted = x * y * y
+    on_device = x.copy()
     twice(x, y)
     np.testing.assert_allclose(x, wanted, rtol=1e-14)
+    device()
+    poly.compile(twice, target="opencl")(on_device, y)
+    np.testing.assert_allclose(on_device, wanted, rtol=1e-14)
