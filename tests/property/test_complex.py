@@ -163,7 +163,7 @@ def test_contractions(product, dtype):
             found = C.copy()
             run(A, B, R, found)
             np.testing.assert_allclose(found, wanted, rtol=0, atol=64 * 40 * np.finfo(dtype.numpy_name).eps)
-    assert "microkernel" in str(poly.compile(nest, M=64, N=64, K=64).schedule)
+    assert "microkernel" in str(poly.compile(nest, M=256, N=256, K=256, threads=1).schedule)
 
 
 @pytest.mark.parametrize("dtype", TYPES)
