@@ -360,7 +360,13 @@ SOURCES = {
                 int size = abs(g) + abs(h);
                 o[i] = size > 255 ? 255 : size;
             }
-            for (int i = 0; i < 20 * n; i++) o[i] = (a[i] * b[i] > 9 * b[i] ? a[i] * b[i] : 9 * b[i]) >> 8;
+            for (int i = 0; i < 5 * n; i++) {
+                o[4 * i + 1] = x[i] - a[i];
+                o[4 * i] = a[i];
+                o[4 * i + 2] = a[i];
+                o[4 * i + 3] = 200;
+            }
+            for (int i = 0; i < 20 * n; i++) o[i] += (a[i] * b[i] > 9 * b[i] ? a[i] * b[i] : 9 * b[i]) >> 8;
             for (int i = 0; i < 20 * n; i++) o[i] = (a[i] * b[i] + o[i] * (255 - b[i]) + 127) / 255;
             for (int i = 1; i < 20 * n - 1; i++) {
                 int around = a[i - 1] + a[i + 1], old = x[i] < 0;
