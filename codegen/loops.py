@@ -15,6 +15,7 @@ from typing import ClassVar
 
 import cgen
 
+from codegen.arithmetic import unsigned
 from codegen.bounds import checks
 from codegen.declarations import touched
 from codegen.instruction_text import line
@@ -67,7 +68,7 @@ from codegen.lanes.simd import (
     uses,
 )
 from codegen.lanes.specialised import parted
-from codegen.lanes.spread import in_vectors, spread_names
+from codegen.lanes.spread import in_vectors, spread_names, word
 from codegen.lanes.straight import mixes_iterations
 from codegen.lanes.vector_calls import VectorCalls, fetched, vector_calls
 from codegen.macros import EACH_VECTOR, IN_ORDER
@@ -124,13 +125,16 @@ class LoopScope:
     """On an OpenCL device: the number of work-items that share the loops around."""
     calls: VectorCalls | None = None
     """In lanes: what is called for whole vectors (see `codegen.lanes.vector_calls`)."""
+    lanes: bool = False
+    """Whether the place is in a loop that has lanes."""
 
     def inside(self, loop: For | Once) -> LoopScope:
         """The scope inside a loop."""
         own = (loop.variable,) if isinstance(loop, For) else ()
         parallel = self.parallel or loop.mark.parallel
         variables = (*self.variables, *own)
-        inner = replace(self, taken=self.taken.union(own), variables=variables, parallel=parallel)
+        lanes = self.lanes or loop.mark.vectorize
+        inner = replace(self, taken=self.taken.union(own), variables=variables, parallel=parallel, lanes=lanes)
         return inner.where([loop.test], self.ranges.inside(loop)) if isinstance(loop, For) else inner
 
     def calling(self, calls: VectorCalls | None, kept: Mapping[Element, str]) -> LoopScope:
@@ -179,12 +183,12 @@ class Writer:
         return ranged(self.program)
 
     @cached_property
-    def _short(self) -> dict[str, DType] | None:
-        return kept_short(self.program, self._ranges) if self.tiles else None
+    def _short(self) -> dict[str, DType]:
+        return kept_short(self.program, self._ranges) if self.tiles else {}
 
     def _kind(self, name: str) -> str:
         """The type in C of a variable."""
-        return (self._short or {}).get(name, self._buffers[name].dtype).c_name
+        return self._short.get(name, self._buffers[name].dtype).c_name
 
     @cached_property
     def _sizes(self) -> dict[str, Int]:
@@ -215,6 +219,9 @@ class Writer:
     def _block(self, node: Block, scope: LoopScope) -> list[cgen.Generable]:
         """The nodes one after the other, in braces of their own those that declare the same variables."""
         parts = list(in_sequence(node))
+        made = self._word(parts, scope)
+        if made is not None:
+            return [made]
         names = [name for part in parts if isinstance(part, Declare) for name in part.buffers]
         again = {name for name in names if names.count(name) > 1}
         lines: list[cgen.Generable] = []
@@ -222,6 +229,26 @@ class Writer:
             apart = isinstance(part, Declare) and not again.isdisjoint(part.buffers)
             lines += [block(self.write(part, scope))] if apart else self.write(part, scope)
         return lines
+
+    def _word(self, parts: Sequence[Node], scope: LoopScope) -> cgen.Generable | None:
+        """Elements side by side as one word; None if the nodes write none, or other things stand for them here."""
+        plain = self.tiles and not self.bounds and not (scope.calls or scope.instead or scope.accumulators)
+        made = word(parts, self.program, scope.variables[-1]) if plain and scope.variables else None
+        if made is None or not scope.held.keys().isdisjoint(made.elements):
+            return None
+        name = fresh("word", scope.taken)
+        texts: list[str] = []
+        names = frozenset[str]()
+        for number, run in enumerate(made.runs):
+            printer, body = self._printer(run, scope), self.program.statements[run.statement].body
+            assert isinstance(body, Assign), "a word is made of assignments"
+            dtype = self._buffers[body.target.array].dtype
+            part = f"({made.kind})({unsigned(dtype)})({printer.value(body.expr, dtype)})"
+            texts.append(f"{part} << {8 * dtype.size * number}" if number else part)
+            names |= printer.names(body)
+        place = StatementPrinter(self._buffers, self._sizes).element(made.elements[0])
+        value = Line(f"const {made.kind} {name} = {' | '.join(texts)};", names)
+        return block([value, Line(f"__builtin_memcpy(&{place}, &{name}, sizeof {name});", names)])
 
     def _declare(self, node: Declare, scope: LoopScope) -> list[cgen.Generable]:
         """The body, with variables that are declared where they are first assigned, or at its start."""
@@ -503,7 +530,7 @@ class Writer:
 
     def _smaller(self, loop: For, found: tuple[LaneReduction, ...]) -> dict[str, DType]:
         """The smaller types in which the least and the greatest of a loop's values are, if it has one in each case."""
-        printer = StatementPrinter(self._buffers, self._sizes, ranges=self._ranges, short=self._short)
+        printer = StatementPrinter(self._buffers, self._sizes, ranges=self._ranges, short=self._short, narrows=True)
         conditional = {use.statement for use in uses(loop.body) if use.conditional}
         kinds: dict[str, DType] = {}
         for one in found:
@@ -645,15 +672,25 @@ class Writer:
         iterators = self.program.statements[run.statement].iterators
         return {**self._sizes, **dict(zip(iterators, run.values, strict=True))}
 
+    def _printer(self, run: Run, scope: LoopScope) -> StatementPrinter:
+        """Prints a statement for an instance."""
+        return StatementPrinter(
+            self._buffers if scope.calls is None else self._buffers | scope.calls.buffers,
+            self._values(run),
+            scope.held,
+            scope.near or frozenset(),
+            scope.over,
+            self._ranges,
+            self._short,
+            scope.lanes and self.tiles,
+        )
+
     def _statement(self, run: Run, scope: LoopScope) -> list[cgen.Generable]:
         statement = self.program.statements[run.statement]
         if isinstance(statement.body, Instructions):
             return instructed(statement.iterators, run.values, statement.body, scope.taken, self.bounds)
         calls, body = scope.calls, statement.body
-        buffers = self._buffers if calls is None else self._buffers | calls.buffers
-        printer = StatementPrinter(
-            buffers, self._values(run), scope.held, scope.near or frozenset(), scope.over, self._ranges, self._short
-        )
+        printer = self._printer(run, scope)
         asserted = checks(body, self.program, printer) if self.bounds else []
         if calls is not None:
             asserted, body = [*asserted, *calls.before(run.statement, printer)], calls.rest[run.statement]

@@ -94,8 +94,11 @@ class StatementPrinter:
     see `codegen.lanes.division`."""
     ranges: Mapping[str, Interval] = field(default_factory=dict)
     """The intervals of locals: see `codegen.ir.value_ranges`."""
-    short: Mapping[str, DType] | None = None
-    """Where integers are computed in 16 bits if they fit these, the variables that are kept so, and in which type."""
+    short: Mapping[str, DType] = field(default_factory=dict)
+    """The smaller types in which C keeps some locals."""
+    narrows: bool = False
+    """Whether integers are computed in such types if they fit these, as in lanes; what is in no lanes is left as it is
+    to compilers, which make their own choice where they find lanes."""
 
     def assign(self, statement: Assign) -> str:
         """`A[i] += …;`"""
@@ -115,7 +118,7 @@ class StatementPrinter:
             case (("min" | "max"), _):
                 return self.extreme(target, statement, dtype)
         expr = own_first(statement) if dtype.is_float else statement.expr
-        kept = (self.short or {}).get(statement.target.array, dtype)
+        kept = self.short.get(statement.target.array, dtype)
         return f"{target} = {_converted(self.print(expr, kept if isinstance(expr, Const) else dtype), kept).text};"
 
     def summed(self, target: str, statement: Assign) -> str:
@@ -131,10 +134,14 @@ class StatementPrinter:
 
     def kept_in(self, expr: Expr, dtype: DType) -> DType | None:
         """The smaller type in which an integer's value is computed; None if there is no such one."""
-        if self.short is None or dtype.is_float:
-            return None
-        kind = ValueRanges(self.dtype_of, self.ranges).short(expr, dtype, self.short)
+        kind = self._made_in(expr, dtype)
         return kind if kind is not None and kind.size < dtype.size else None
+
+    def _made_in(self, expr: Expr, dtype: DType) -> DType | None:
+        """The type of up to 16 bits in which an integer's value is computed."""
+        if not self.narrows or dtype.is_float:
+            return None
+        return ValueRanges(self.dtype_of, self.ranges).short(expr, dtype, self.short)
 
     def _step(self, target: str, op: str, expr: Expr, dtype: DType) -> str:
         """`target op= expr;`, as an assignment if the result must be converted to the target's type."""
@@ -285,7 +292,7 @@ class StatementPrinter:
                 own = self.buffers[array].dtype
                 if element in self.held:
                     return Typed(self.held[element], PRIMARY, own)
-                return Typed(self.element(element), PRIMARY, (self.short or {}).get(array, own))
+                return Typed(self.element(element), PRIMARY, self.short.get(array, own))
             case Unary() | Binary() | FunctionCall() | Ternary() if dtype.is_stored:
                 return self._stored(expr, dtype)
             case Unary(_, operand) if self._wraps(expr, dtype):
@@ -309,7 +316,7 @@ class StatementPrinter:
             case Ternary(test, then, other):
                 sides = self._alike(then, other, dtype)
                 if dtype.is_float or not self._is_extreme(test, then, other):
-                    own = self.kept_in(expr, dtype) or _promoted(dtype)
+                    own = self._made_in(expr, dtype) or _promoted(dtype)
                     texts = ", ".join((self._condition(test), *(_converted(side, own).text for side in sides)))
                     return _converted(Typed(f"{function_name('choose', own)}({texts})", PRIMARY, own), dtype)
                 texts = " : ".join(_tight(side, SUM) for side in sides)

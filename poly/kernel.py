@@ -21,6 +21,7 @@ from microkernels.isa import ISA, moving_bytes
 from poly.checks import checked_size
 from poly.compiled import Basis, Compiled, compiled, known_schedule, prepacked
 from poly.errors import ScheduleError
+from poly.ir.budget import CALL, limited
 from poly.ir.lookups import IndexRead, are_inside, check_indices, index_reads
 from poly.ir.nest import Nest
 from poly.ir.sizes import fitted
@@ -305,6 +306,7 @@ class Kernel(Scheduled):
         return caller(self)
 
     @cached_property
+    @limited(CALL)
     def strided(self) -> Kernel:
         """The kernel for arrays that are not dense: it takes strides, and follows the same schedule.
 
@@ -314,6 +316,7 @@ class Kernel(Scheduled):
             return self._with_strides_and_panels(self.packed)
         return self._following(with_strides(self.nest), strided=True)
 
+    @limited(CALL)
     def _in_place(self, read: str, written: str) -> Caller | str:
         """The caller of the kernel in which an input and an output are one array, or why they may not be."""
         from poly.analysis.in_place import in_place  # few calls need it
@@ -337,6 +340,7 @@ class Kernel(Scheduled):
         """The caller of the kernel that takes views of arrays; None if one of them cannot be turned."""
         return self.turned(views)._caller if can_turn(self.nest, views) else None
 
+    @limited(CALL)
     def turned(self, views: Views) -> Kernel:
         """The kernel that takes views in place of arrays: with `{"A": ArrayView((1, 0))}`, A's transpose is passed.
 

@@ -98,9 +98,7 @@ def own_case(where: str, sizes: Mapping[str, int], dtype: str | None) -> Case:
 
 
 def loaded(where: str, dtype: str | None) -> Nest:
-    """The nest at FILE:NAME, with its floating-point arrays of another type if one is given."""
+    """The nest at FILE:NAME on the parts of complex arrays, with floats of another type if one is given."""
     nest = load_nest(where)
-    if dtype is None:
-        return nest
-    arrays = tuple(replace(a, dtype=DTYPES[dtype]) if a.dtype.is_float else a for a in nest.arrays)
-    return replace(nest, arrays=arrays)
+    types = {a.name: DTYPES[dtype] if dtype is not None and a.dtype.is_float else a.dtype for a in nest.arrays}
+    return replace(nest, arrays=tuple(replace(a, dtype=types[a.name], is_complex=False) for a in nest.arrays))

@@ -47,6 +47,8 @@ class ComplexNames:
         self._arguments = {arg.arg for arg in function.args.args}
         used = [node for node in ast.walk(function) if isinstance(node, ast.Name)]
         self.own = self._arguments | {node.id for node in used if not isinstance(node.ctx, ast.Load)}
+        elements = (n for n in ast.walk(function) if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store))
+        self._stored = {ast.unparse(node.value) for node in elements}
         self._taken = {*self.own, *(node.id for node in used), *environment}
         self.scalars: dict[str, ComplexScalar] = {}
         """The local scalars that are complex."""
@@ -96,6 +98,13 @@ class ComplexNames:
     def value_of(self, name: str) -> Any:
         """What a free name stands for; None for others."""
         return None if name in self.own else self.environment.get(name)
+
+    def passed_as_one(self, target: ast.expr) -> set[str]:
+        """The complex arguments that a call may pass as the array of a target: those of its rank that stay."""
+        array = ast.unparse(target.value) if isinstance(target, ast.Subscript) else ""
+        if array not in self._arguments:
+            return set()
+        return {n for n in self._arguments & self.ranks.keys() - self._stored if self.ranks[n] == self.ranks[array]}
 
     def is_complex(self, node: ast.expr) -> bool:
         """Whether an expression is a complex number."""

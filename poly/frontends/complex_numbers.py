@@ -10,7 +10,7 @@ computes real numbers.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from microkernels.dtypes import ComplexType
@@ -122,8 +122,9 @@ class _Numbers:
             return [ast.Assign([target], self._checked(target, value))]
         real, imag = whole(value.real), whole(value.imag)
         first, last = place.real, place.imag
-        if self._reads(imag, place.real):
-            if self._reads(real, place.imag):
+        others = set() if _updates(place.real, real) else self._names.passed_as_one(target)
+        if self._reads(imag, place.real, others):
+            if self._reads(real, place.imag, others):
                 real = self._keep(real, always=True)
             first, last, real, imag = last, first, imag, real
         return [self._stored(first, real, annotation), self._stored(last, imag, annotation)]
@@ -150,13 +151,16 @@ class _Numbers:
         pairs = ((place.real, value.real), (place.imag, value.imag))
         return [ast.AugAssign(part, op, by) for part, by in pairs if isinstance(part, PLACES) and by is not None]
 
-    def _reads(self, node: ast.expr, place: ast.expr | None) -> bool:
-        """Whether an expression may read a part of an element, or of a scalar: other parts it does not."""
+    def _reads(self, node: ast.expr, place: ast.expr | None, others: Collection[str] = ()) -> bool:
+        """Whether an expression may read a part of an element, or of a scalar: other parts it does not.
+
+        A call may pass the arrays `others` as the one that the place is in.
+        """
         if isinstance(place, ast.Name):
             return any(isinstance(part, ast.Name) and part.id == place.id for part in ast.walk(node))
         assert isinstance(place, ast.Subscript)
-        array, own = ast.unparse(place.value), indices(place)
-        found = (n for n in ast.walk(node) if isinstance(n, ast.Subscript) and ast.unparse(n.value) == array)
+        arrays, own = {ast.unparse(place.value), *others}, indices(place)
+        found = (n for n in ast.walk(node) if isinstance(n, ast.Subscript) and ast.unparse(n.value) in arrays)
         return not all(are_apart(own, indices(read), self._around) for read in found)
 
     def _checked(self, node: ast.expr, value: Parts) -> ast.expr:
@@ -362,6 +366,14 @@ def _read(target: ast.expr) -> ast.expr:
         case ast.Subscript(value=value, slice=index):
             return ast.copy_location(ast.Subscript(value, index, ast.Load()), target)
     return target
+
+
+def _updates(place: ast.expr | None, value: ast.expr) -> bool:
+    """Whether a value adds to what it is assigned to, as in a sum: such a nest runs on arrays that are apart."""
+    match value:
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=right):
+            return place is not None and ast.unparse(place) in (ast.unparse(left), ast.unparse(right))
+    return False
 
 
 def _has_product(node: ast.expr) -> bool:

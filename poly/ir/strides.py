@@ -17,7 +17,7 @@ from poly.ir.paths import Path
 from poly.ir.tree import Band, only_loops
 
 STRIDED = 16
-"""The cost of an access that touches another cache line each time; one that goes to the next element costs 1."""
+"""The cost of an access that touches another cache line each time; one that goes so many elements on costs as many."""
 
 SELDOM = 32
 """The iterations, one for each work-item or lane side by side, in which a change of the element counts."""
@@ -56,7 +56,8 @@ def summed_iterator(statement: Statement, path: Path, loop: str) -> str | None:
 def strided_cost(nest: Nest, statement: Statement, iterator: str) -> int:
     """The cost of the statement's accesses with `iterator` innermost.
 
-    Each access adds 0 if it stays at one element or in a register, 1 if it goes to the next element, else STRIDED.
+    Each access adds 0 if it stays at one element or in a register, the elements from one to the next if it goes forward
+    by fewer than STRIDED, else STRIDED.
     """
     return sum(_cost(nest, access, iterator) for access in accesses(statement))
 
@@ -104,7 +105,9 @@ def _cost(nest: Nest, access: Load, iterator: str, most: int = 1) -> int:
     if access.array in nest.temporaries or not any(iterator in index.names for index in access.indices):
         return 0
     apart = step(nest.array(access.array), access, iterator).number
-    return 1 if apart is not None and 1 <= apart <= most else STRIDED
+    if apart is None or apart < 1:
+        return STRIDED
+    return 1 if apart <= most else min(apart, STRIDED)
 
 
 def _coefficients(statement: Statement, band: Band) -> dict[str, int]:

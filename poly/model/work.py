@@ -97,7 +97,9 @@ def work(
         if around is not None and not _moves(access, around):
             continue
         apart = step(nest.array(access.array), access, innermost).number
-        if apart is not None and _contiguous(nest, access, innermost, written):
+        if apart is not None and (
+            _contiguous(nest, access, innermost, written) or _interleaved(statement, access, apart)
+        ):
             moved += cycles
             shuffles += abs(apart) - 1
         else:
@@ -155,6 +157,14 @@ def _contiguous(nest: Nest, access: Load, innermost: str, written: Mapping[str, 
     known = {name: step(array, access, name).number for name in {**written, innermost: MANY}}
     steps = [(abs(apart), {**written, innermost: MANY}[name]) for name, apart in known.items() if apart]
     return None not in known.values() and [near for near, _ in joined(steps)] == [1]
+
+
+def _interleaved(statement: Statement, access: Load, apart: int) -> bool:
+    """Whether a statement reads all elements between those of an access in neighbouring lanes, such as both parts."""
+    *outer, last = access.indices
+    reads = {load.indices for load in statement.reads if load.array == access.array and load != statement.target}
+    between = {other[-1].constant for other in reads if list(other[:-1]) == outer and not other[-1].terms}
+    return not last.terms and access in statement.reads and len(between) == abs(apart)
 
 
 def _moves(access: Load, iterator: str) -> bool:

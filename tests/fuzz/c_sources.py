@@ -39,8 +39,10 @@ class Drawing:
 
     rng: Random
     arrays: dict[str, tuple[str, int]] = field(init=False)
-    """The type and rank of each; extents are `2*n + 2`."""
+    """The type and rank of each; extents are `3*n + 3`."""
     locals: dict[str, str] = field(default_factory=dict)
+    starts: dict[str, int] = field(default_factory=dict)
+    """The first value of each counter."""
     index: str = field(init=False)
     """The type of the array that is looked up."""
 
@@ -54,7 +56,7 @@ class Drawing:
 
     def text(self) -> str:
         body = "".join(self._statement((), 0) for _ in range(self.rng.choice((1, 1, 2))))
-        extents = {1: "[2*n + 2]", 2: "[2*n + 2][2*n + 2]"}
+        extents = {1: "[3*n + 3]", 2: "[3*n + 3][3*n + 3]"}
         given = [f"{kind} {name}{extents[rank]}" for name, (kind, rank) in self.arrays.items()]
         return f"{HEAD}void f({', '.join([f'{self.size} n', *given, f'{self.index} idx[n]'])}) {{\n{body}}}\n"
 
@@ -88,9 +90,10 @@ class Drawing:
 
     def _head(self, name: str) -> str:
         rng = self.rng
-        start = f"{self.counter} {name} = {rng.choice('0002')}; {name} < n;"
+        self.starts[name] = rng.choice((0, 0, 0, 2))
+        start = f"{self.counter} {name} = {self.starts[name]}; {name} < n;"
         if "size_t" not in (self.size, self.counter) and rng.random() < 0.15:
-            return f"for ({self.counter} {name} = n - 1; {name} >= 0; {name}--)"
+            return f"for ({self.counter} {name} = n - 1; {name} >= {self.starts[name]}; {name}--)"
         return f"for ({start} {name}++)" if rng.random() < 0.9 else f"for ({start} {name} += {rng.choice('23')})"
 
     def _update(self, kind: str, scope: Scope) -> str:
@@ -111,7 +114,10 @@ class Drawing:
         counter, draw = self.rng.choice(scope), self.rng.random()
         if read and draw < 0.08:
             return f"idx[{counter}]"
-        forms = [counter] * 7 + [f"{counter} + 1", f"2 * {counter}", self.rng.choice("01")]
+        forms = [counter] * 7 + [f"{counter} + {self.rng.choice('112')}", f"2 * {counter}", self.rng.choice("01")]
+        forms.append(f"3 * {counter} + {self.rng.choice('012')}")
+        if self.starts[counter] and self.counter != "size_t":
+            forms += [f"{counter} - {self.rng.choice('112')}"] * 2
         return self.rng.choice(forms)
 
     def _leaf(self, scope: Scope, is_float: bool) -> str:
@@ -135,6 +141,8 @@ class Drawing:
         def inner(is_float: bool = is_float) -> str:
             return self._value(scope, depth - 1, is_float)
 
+        if draw < 0.22:
+            return self._counted(scope, 2)
         if draw < 0.6:
             return f"({inner()} {rng.choice('++--**')} {inner()})"
         if draw < 0.66:
@@ -153,6 +161,17 @@ class Drawing:
             f"(!{inner()})",
         ]
         return rng.choice(forms)
+
+    def _counted(self, scope: Scope, depth: int) -> str:
+        """An integer of counters and `n` alone, which C computes as others, and poly as an index."""
+        rng = self.rng
+        if depth <= 0:
+            return rng.choice((*scope, *scope, "n", "3", "2L"))
+        inner, draw = self._counted(scope, depth - 1), rng.random()
+        if draw < 0.4:
+            return f"({inner} {rng.choice('+-')} {self._counted(scope, 0)})"
+        op = rng.choice(("* 2", "* 3L", "/ 2", "% 3", "/ 4L", ">> 1", "& 3", ">> 2", "% 2"))
+        return f"({inner} {op})"
 
     def _test(self, scope: Scope, depth: int) -> str:
         rng, is_float = self.rng, self.rng.random() < 0.3
@@ -195,14 +214,14 @@ def _values(drawing: Drawing, size: int, rng: Random) -> dict[str, np.ndarray]:
     random, wide = np.random.default_rng(rng.randrange(2**32)), rng.random() < 0.5
     made = {}
     for name, (kind, rank) in drawing.arrays.items():
-        dtype, shape = np.dtype(TYPES[kind]), (2 * size + 2,) * rank
+        dtype, shape = np.dtype(TYPES[kind]), (3 * size + 3,) * rank
         if kind not in INTEGERS:
             made[name] = (random.integers(-40, 41, shape) / 4).astype(dtype)
             continue
         ends = np.iinfo(dtype)
         low, high = (ends.min, ends.max) if wide or dtype.itemsize == 1 else (-50, 50)
         made[name] = random.integers(low, high, shape, dtype, endpoint=True) >> (20 if dtype.itemsize == 8 else 0)
-    made["idx"] = random.integers(0, min(2 * size + 2, 127), size).astype(TYPES[drawing.index])
+    made["idx"] = random.integers(0, min(3 * size + 3, 127), size).astype(TYPES[drawing.index])
     return made
 
 

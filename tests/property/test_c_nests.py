@@ -256,7 +256,7 @@ SOURCES = {
                 for (int j = 0; j < m; j++) {
                     a[i][j] += a[(i + 1) % n][(j - 1 + m) % m] * b[(i + j) / 2 % 5] + (i - 4) / 3;
                     if ((j - 3) % 2 == -1 || (i - 2) % n > 1) b[(2 * i + n - 1) % n] -= a[i][0] * ((i - j) % 3);
-                    k[i / 2] += (i - 5) % 4 - j / m;
+                    k[i / 2] += (i - 5) % 4 - j / m + ((i - 5) >> 1) / 2;
                 }
             double t[(n + 1) / 2];
             for (int i = 0; i < (n + 1) / 2; i++) if (a[(i + n / 2) % n][0] > 0) k[(i + 1) / 3] = (3 - i) / 2;
@@ -360,7 +360,13 @@ SOURCES = {
                 int size = abs(g) + abs(h);
                 o[i] = size > 255 ? 255 : size;
             }
-            for (int i = 0; i < 20 * n; i++) o[i] = (a[i] * b[i] > 9 * b[i] ? a[i] * b[i] : 9 * b[i]) >> 8;
+            for (int i = 0; i < 5 * n; i++) {
+                o[4 * i + 1] = x[i] - a[i];
+                o[4 * i] = a[i];
+                o[4 * i + 2] = a[i];
+                o[4 * i + 3] = 200;
+            }
+            for (int i = 0; i < 20 * n; i++) o[i] += (a[i] * b[i] > 9 * b[i] ? a[i] * b[i] : 9 * b[i]) >> 8;
             for (int i = 0; i < 20 * n; i++) o[i] = (a[i] * b[i] + o[i] * (255 - b[i]) + 127) / 255;
             for (int i = 1; i < 20 * n - 1; i++) {
                 int around = a[i - 1] + a[i + 1], old = x[i] < 0;

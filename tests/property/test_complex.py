@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from opencl_device import device
 
 import poly
 from poly import c64, c128, f32, f64
@@ -162,7 +163,15 @@ def test_contractions(product, dtype):
             found = C.copy()
             run(A, B, R, found)
             np.testing.assert_allclose(found, wanted, rtol=0, atol=64 * 40 * np.finfo(dtype.numpy_name).eps)
-    assert "microkernel" in str(poly.compile(nest, M=64, N=64, K=64).schedule)
+    assert "microkernel" in str(poly.compile(nest, M=256, N=256, K=256, threads=1).schedule)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_a_matrix_of_parts_is_read_as_it_lies(dtype):
+    text = f"def f(A: {dtype.name}[N, N], x: {dtype.name}[N], y: {dtype.name}[N]):\n    for i in range(N):\n"
+    nest = poly.parse(f"{text}        for j in range(N):\n            y[i] += A[i, j] * x[j]", SIZES)
+    for size in (200, 1000):
+        assert "for j in range" in str(poly.compile(nest, N=size, threads=1).schedule).splitlines()[1]
 
 
 @pytest.mark.parametrize("subscripts", ["ij,jk", "ij,jk,kl->li", "ij,ij->", "ij,ij->i", "ij->ji"])
@@ -192,6 +201,15 @@ def nest(A: c128[N, N], x: c128[N]):
             for k in range(N - 1, 0, -1):
                 A[i, k] += A[i, k - 1] * A[k, i]
 """
+
+
+def test_an_output_that_is_an_input():
+    text = "def f(x: c64[N, N], y: c64[N, N], z: c64[N, N]):\n    for i in range(N):\n        for j in range(N):\n"
+    nest = poly.parse(f"{text}            z[i, j] = x[i, j] / y[i, j] * x[i, j]", SIZES)
+    x, y = numbers(np.random.default_rng(5), (6, 6), c64), numbers(np.random.default_rng(6), (6, 6), c64)
+    wanted = x / y * x
+    nest(x, y, x)
+    np.testing.assert_allclose(x, wanted, rtol=1e-5)
 
 
 def test_in_place():
@@ -260,5 +278,9 @@ def test_a_nest_in_a_nest():
     rng = np.random.default_rng(2)
     x, y = numbers(rng, 9, c128), numbers(rng, 9, c128)
     wanted = x * y * y
+    on_device = x.copy()
     twice(x, y)
     np.testing.assert_allclose(x, wanted, rtol=1e-14)
+    device()
+    poly.compile(twice, target="opencl")(on_device, y)
+    np.testing.assert_allclose(on_device, wanted, rtol=1e-14)

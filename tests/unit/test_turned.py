@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 import poly
+import poly.kernel as kernels
 from codegen.calls.turning import ArrayView, turning
 from microkernels.dtypes import f64, i32
 from microkernels.isa import AVX512
 from poly.autoschedule.default import default_schedule
+from poly.ir import budget
 from poly.ir.turned import turned
 from poly.kernel import Kernel
 from poly.model import Caches
@@ -96,6 +98,23 @@ def test_a_kernel_is_made_once_for_each_order(monkeypatch: pytest.MonkeyPatch) -
         kernel(X=x, Y=np.asfortranarray(y), Z=z)
         kernel(np.asfortranarray(x), y, z)
     assert made == [{"Y": ArrayView((1, 0))}, {"X": ArrayView((2, 1, 0))}]
+
+
+def test_kernels_that_calls_make_have_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One thread at a time has one, so that what one asks isl is not counted for another."""
+    made, compiled = [], kernels.compiled
+
+    def counted(nest: poly.Nest, *more: Any) -> Any:
+        made.append(budget._current is not None)
+        return compiled(nest, *more)
+
+    monkeypatch.setattr(kernels, "compiled", counted)
+    kernel = poly.compile(added, records=False)
+    x, y, z = np.ones((2, 3, 4)), np.ones((4, 3)), np.zeros((2, 3, 8))
+    kernel(x, np.asfortranarray(y), z[..., :4].copy())
+    kernel(x, y, z[..., :4])
+    kernel(x, y, x)
+    assert made == [True] * 4
 
 
 def test_the_turned_nest_reads_the_turned_arrays() -> None:

@@ -165,11 +165,18 @@ def _steps_or_reason(
         slanted = inner or slanted_sum_steps(nest, statement, dtype, loops, target)
         triangle = slanted or triangle_steps(nest, statement, dtype, loops, target, initial)
         return triangle or "its loops are no box, and neither a box in them nor the box around them is one for a tile"
+    if _lies_apart(r) and not isinstance(target.isa, DeviceISA):
+        return "each element of its matrix would be copied by itself, for one product"
     if not (r.rows or dtype.is_float):
         return f"no matrix-vector kernel has sums of {dtype}"
     streams = matrix_vector_steps(r, loops, target, initial) if choice is None and not (r.rows or converts) else None
     planned = streams or planned_steps(r, dtype, loops, target, initial, choice)
     return planned or f"it has no loop over {'a reduction' if r.columns else 'columns of the output'}"
+
+
+def _lies_apart(r: Roles) -> bool:
+    """Whether no loop of a matrix-vector product goes from an element of the matrix to the next in memory."""
+    return not r.rows and all(axis.right.number != 1 for axis in (*r.columns, *r.reduce))
 
 
 def unserved(nest: Nest, statement: Statement, target: Target) -> str | None:

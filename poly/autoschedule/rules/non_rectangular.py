@@ -83,7 +83,8 @@ def usual_tiles(r: InnerBox, target: Target) -> RegisterTile:
     arrays = {load.array for load in (r.contraction.output, r.contraction.left, r.contraction.right)}
     if sum(expected_bytes(r.nest.array(name)) for name in arrays) > target.caches.l2:
         usual = _better(r, usual, [replace(usual, columns=place) for place in PLACES], target, PAYS)
-        usual = _better(r, usual, [replace(usual, kernel=kernel) for kernel in r.kernels(target.isa)], target, FITS)
+        wider = [replace(usual, kernel=kernel) for kernel in r.kernels(target.isa)]
+        usual = _better(r, usual, wider, target, FITS, ready=r.contraction.right.array)
     shared = r.own[0] if r.own and r.work >= target.worthwhile(r.dtype) else None
     if shared and usual.columns == "outside" and r.extent(r.column) >= target.threads * usual.kernel.columns:
         shared = r.column
@@ -91,11 +92,12 @@ def usual_tiles(r: InnerBox, target: Target) -> RegisterTile:
 
 
 def _better(
-    r: InnerBox, usual: RegisterTile, others: Sequence[RegisterTile], target: Target, pays: float
+    r: InnerBox, usual: RegisterTile, others: Sequence[RegisterTile], target: Target, pays: float, ready: str = ""
 ) -> RegisterTile:
     """The best of some tiles by the model, if it takes less than `pays` of the time of the usual one.
 
-    It ends where the comparison takes too much work.
+    It ends where the comparison takes too much work. Copies of the array `ready` are left out: what they cost for tiles
+    of different widths is known less exactly than what these save.
     """
     alone = isolated(schedule(r.nest), r.statement)
     if alone is None:
@@ -105,7 +107,7 @@ def _better(
         for tiles in dict.fromkeys((usual, *others)):
             with suppress(ScheduleError):
                 made = applied(alone[0], tiled_steps(r, alone[1], tiles))
-                expected[tiles] = price(usual_parts(made, target), target).seconds
+                expected[tiles] = price(usual_parts(made, target, ready), target).seconds
     best = min(expected, key=expected.__getitem__, default=usual)
     return best if expected.get(best, inf) < pays * expected.get(usual, inf) else usual
 

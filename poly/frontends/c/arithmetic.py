@@ -100,11 +100,10 @@ class Arithmetic:
 
         A double has the quotient of two integers of 32 bits with so many digits that it rounds to no other integer.
         """
-        by = right.number
+        by, kind = right.number, common(left.kind, right.kind)
         if left.number is not None and by:
             quotient = abs(int(left.number)) // abs(int(by)) * (1 if (left.number < 0) == (by < 0) else -1)
-            return literal(quotient if op == "/" else int(left.number) - quotient * int(by), left.kind)
-        kind = common(left.kind, right.kind)
+            return literal(quotient if op == "/" else int(left.number) - quotient * int(by), kind)
         if kind in INTEGERS and (by is None or by > 0):
             return Value(towards_zero(op, left.node, right.node, self.is_natural(left.node)), kind, weak=True)
         if "i64" in (left.kind, right.kind) or kind not in INDICES or not _is_int(left) or not _is_int(right):
@@ -141,8 +140,10 @@ class Arithmetic:
     def is_natural(self, node: ast.expr) -> bool:
         """Whether an integer expression can't be negative, as far as signs tell."""
         match node:
-            case ast.BinOp(op=ast.FloorDiv() | ast.Mod()):
-                return True  # others are refused
+            case ast.BinOp(op=ast.Mod()):
+                return True  # divisors are positive
+            case ast.BinOp(left=first, op=ast.FloorDiv()):
+                return self.is_natural(first)
             case ast.IfExp(body=first, orelse=second):
                 return self.is_natural(first) and self.is_natural(second)
             case ast.BinOp(left=first, op=ast.Add() | ast.Mult(), right=second) if self.is_natural(first):
