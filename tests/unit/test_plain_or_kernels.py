@@ -49,7 +49,7 @@ def test_the_default_is_what_the_model_expects_to_be_faster(name: str, isa: ISA)
     nest, target = NESTS[name], Target.nominal(isa, LARGE, 1)
     forms = filter(None, (contracted(nest, target), with_turned_tiles(nest, target)))
     both = min(forms, key=lambda made: predicted(made, target).seconds), usual_loops(nest, target).tried
-    assert both[0].steps
+    assert both[0].steps or name == "depthwise", "a microkernel takes it, unless it would copy each element by itself"
     kernels, plain = (predicted(made, target).seconds for made in both)
     jam = usual_jam(nest, target)
     jams = jam is not None and plain < kernels and predicted(jam.tried, target).seconds <= plain
