@@ -281,17 +281,17 @@ def _nudged(values: Array) -> Array:
 
 def _data(nest: Nest, name: str, found: Outside, sizes: Mapping[str, int], number: int) -> Array:
     """The first values of a variable."""
-    numpy_name = DTYPES[found.type.dtype].numpy_name
     if name in sizes or name in dict(nest.fixed):
-        return np.array([sizes[name]], numpy_name)
+        return np.array([sizes[name]], DTYPES[found.type.dtype].numpy_name)
     array = nest.array(name)
-    values = np.empty([max(0, extent.evaluate(dict(sizes))) for extent in array.shape] or [1], numpy_name)
+    values = np.empty([max(0, extent.evaluate(dict(sizes))) for extent in array.shape] or [1], array.dtype.numpy_name)
     for least, end in (ends for array_name, *ends in index_ranges(nest, sizes) if array_name == name):
         values[...] = np.random.default_rng(number).integers(least, max(end, least + 1), values.shape)
         return values
     fill(values, number + 1, delicate(nest))
-    if drifts(nest) and not delicate(nest) and values.ndim > 1 and values.dtype.kind == "f":
-        values /= max(1, values.shape[-1])
+    shape = values.shape[:-1] if array.is_complex else values.shape
+    if drifts(nest) and not delicate(nest) and len(shape) > 1 and values.dtype.kind == "f":
+        values /= max(1, shape[-1])
     return values
 
 

@@ -34,7 +34,7 @@ DEFINED = re.compile(r"#define (\w+)(\(([^)]*)\))?")
 STRING = re.compile(r'POLY_MARK_(\d+) ("(?:[^"\\]|\\.)*")')
 TYPES = {
     "f64": ("double",), "f32": ("float",), "i64": ("long",), "i32": ("int",), "i16": ("short",),
-    "i8": ("char", "signed char"), "u8": ("unsigned char",),
+    "i8": ("char", "signed char"), "u8": ("unsigned char",), "c128": ("double _Complex",), "c64": ("float _Complex",),
 }  # fmt: skip
 """The types of C that the data of a kernel may have."""
 
@@ -177,8 +177,8 @@ def _types(scop: Scop, name: str, found: Outside) -> Iterator[str]:
 
 
 def _value(name: str, found: Outside) -> str:
-    """The C text that a call gets for a variable."""
-    if found.by_address:
-        return f"&{name}"
+    """The C text that a call gets for a variable: of a complex number, where it has its parts."""
     rank = len(found.type.extents)
+    if found.by_address or (found.type.is_complex and not rank):
+        return f"&{name}"
     return f"&{name}{'[0]' * rank}" if rank > 1 else name

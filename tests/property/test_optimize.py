@@ -243,3 +243,65 @@ def test_where_values_come_from_before_a_scop_does_not_matter(tmp_path: Path) ->
     made = rewrite(written(tmp_path, BEFORE_SCOP), isas=["portable"], check=True)
     assert not made.problems and set(made.kernels.scops[0].nest.sizes) == {"step", "shift"}
     assert all(found.passed and found.trials > 3 for found in made.checks.values())
+
+
+COMPLEX = """
+#include <complex.h>
+#include <stdio.h>
+typedef double complex number;
+static number w[64];
+static const float _Complex taps[3] = {1, 2 + I, 3};
+
+static number dot(int n, const number x[n], const number y[n])
+{
+    number s = 0;
+#pragma scop
+    for (int i = 0; i < n; i++) s += conj(x[i]) * y[i];
+#pragma endscop
+    return s;
+}
+
+static void divided(int n, number a, number (*restrict x)[n])
+{
+    number t;
+#pragma scop
+    for (int i = 0; i < 64; i++) {
+        t = i * 0.5 + I * (i - 3.0);
+        w[i] = t * t;
+    }
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < n; j++) x[i][j] = x[i][j] / a + 2.0 * w[j % 64];
+#pragma endscop
+}
+
+static void filtered(int n, const float complex *restrict x, float complex *restrict y)
+{
+#pragma scop
+    for (int i = 1; i < n - 1; i++) y[i] = taps[0] * x[i-1] + taps[1] * x[i] + taps[2] * x[i+1];
+#pragma endscop
+}
+
+int main(void)
+{
+    number m[5][5], s = 0;
+    float complex x[9], y[9] = {0};
+    for (int i = 0; i < 25; i++) m[i / 5][i % 5] = i - 2 * I * (i % 7);
+    for (int i = 0; i < 9; i++) x[i] = i - 2.5f * I * i;
+    divided(5, 1.5 - 0.25 * I, m);
+    filtered(9, x, y);
+    s = dot(5, m[3], m[4]);
+    for (int i = 0; i < 9; i++) printf("%.9g %.9g ", crealf(y[i]), cimagf(y[i]));
+    printf("%.9g %.9g", creal(s), cimag(s));
+    return 0;
+}
+"""
+
+
+def test_complex_arrays_and_numbers(tmp_path: Path) -> None:
+    """A kernel gets their parts; a number that the scop assigns comes back."""
+    path, new = written(tmp_path, COMPLEX), tmp_path / "new.c"
+    made = rewrite(path, isas=["portable"], check=True)
+    assert not made.problems and len(made.checks) == 3
+    assert all(found.passed and found.trials for found in made.checks.values())
+    new.write_text(made.text)
+    assert output(path) == output(new)

@@ -108,7 +108,7 @@ def unknown_type(name: str, declared: c_ast.Decl) -> tuple[str, str]:
         why = f"the rows of `{name}` are pointers, which may point to the same place"
         return why, f"Keep the rows in one array: `(*{name})[m]`, or `{name}[i*m + j]`."
     if isinstance(rows, c_ast.TypeDecl) and "_Complex" in getattr(rows.type, "names", ()):
-        why = f"`{name}` has complex numbers of a type that poly has not, or that is not passed here"
+        why = f"`{name}` has complex numbers of a type that poly has not"
         return why, f"Add a dimension of real and imaginary parts, `{name}[n][2]`, which is the same memory."
     return f"`{name}` has a type that poly has not", "Use double, float, int, long, short or char, and arrays of these."
 

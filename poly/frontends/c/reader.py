@@ -266,7 +266,7 @@ class Reader:
         name = node.name
         if name is None or (name not in self.uses.found and name not in self.integers):
             return
-        if found is None or (found.is_complex and self.outlines):
+        if found is None:
             raise refusal(node, self.source, *unknown_type(name, node))
         if "volatile" in node.quals:
             raise refusal(node, self.source, f"`{name}` is volatile: its accesses are effects", "Leave it out.")
