@@ -68,9 +68,10 @@ from codegen.lanes.simd import (
     uses,
 )
 from codegen.lanes.specialised import parted
-from codegen.lanes.spread import in_vectors, spread_names, word
+from codegen.lanes.spread import in_vectors, spread_names
 from codegen.lanes.straight import mixes_iterations
 from codegen.lanes.vector_calls import VectorCalls, fetched, vector_calls
+from codegen.lanes.words import word
 from codegen.macros import EACH_VECTOR, IN_ORDER
 from codegen.names import c_name, fresh, function_name
 from codegen.parallel import Iteration, shared_out
