@@ -151,13 +151,14 @@ def _tile_call(
     node, output, instances = tile.node, tile.output, tile.instances
     run, accumulate = run_length(output, node), tile.accumulate
     own = run is not None or tile.ragged
+    cut = tile.row_columns
     spaces: Spaces = (_space(left), _space(right), "private" if own else "global")
     nodes = [
         *_pointers(tile, kernel, left, own),
         *([] if own else _ahead(tile, kernel)),
         _call(tile, kernel, left, right, spaces, _in_place(tile) if own else accumulate),
-        *(scattered(tile, kernel, isa, run, accumulate) if run is not None else []),
-        *([_cut(tile, ragged(tile, kernel, isa, *tile.row_columns, accumulate))] if tile.row_columns else []),
+        *(scattered(tile, kernel, isa, run, accumulate) if run is not None and not cut else []),
+        *([_cut(tile, ragged(tile, kernel, isa, *cut, accumulate))] if cut else []),
     ]
     return RoutineCall(
         instances.name,

@@ -72,7 +72,14 @@ def ragged(tile: KernelTile, kernel: OuterProduct, isa: ISA, first: Int, length:
     quotients, place = moved(output, output.offset, node.rows.name if node.rows else "", "this_row")
     to = Pointer(output.array, place.substitute({column: Linear.name("from")}))
     source = Pointer("tile", Linear.name("row") * kernel.columns + Linear.name("from") - _begin(node.columns))
-    store = Call(f"store_run_{suffix(isa, kernel.dtype)}", (to, source, length, accumulate))
+    apart, kind = output.stride(column), suffix(isa, kernel.dtype)
+    if apart.number == 1:
+        store = Call(f"store_run_{kind}", (to, source, length, accumulate))
+    else:  # one row, along whose columns the inner loop goes
+        store = Call(
+            f"store_apart_{kind}",
+            (to, apart, apart, source, Linear.of(kernel.columns), Linear.of(1), length, accumulate),
+        )
     some = If(Compare(Linear(), "<", length), store)  # the places of no columns may be outside of tile and array
     return each_row(below([along(node.rows, "row", "this_row"), *quotients, Let("from", first)], [some]))
 

@@ -90,7 +90,8 @@ class KernelTile:
     @cached_property
     def in_place(self) -> Test | None:
         """Where the results of a ragged tile are a box, which a call writes in place; None if nowhere."""
-        if not self.ragged or isinstance(self.node.kernel.isa, DeviceISA):  # pointers there have one address space
+        is_apart = run_length(self.output, self.node) is not None
+        if not self.ragged or is_apart or isinstance(self.node.kernel.isa, DeviceISA):  # its pointers have one space
             return None
         boxes = uncut(self.statement, self.node, self.instances.loops, self.ranges)
         return None if boxes.is_empty() else test(boxes, self.instances.names)
@@ -226,7 +227,7 @@ def checked_operands(nest: Nest, node: Micro, loops: Loops) -> tuple[Operand, Op
     Raises:
         ScheduleError: its iterations are not a full box of rows, columns and reduction steps, the loops don't determine
             the iterators, not every result is first visited where the reduction begins (with `initial`), an array
-            moves along a loop that does not belong to it, or the results of a ragged tile are not contiguous.
+            moves along a loop that does not belong to it, or the columns of a ragged tile differ in their distance.
     """
     statement = nest.statement(node.statement)
     contraction = absorbed(nest, node)
@@ -255,11 +256,11 @@ def checked_operands(nest: Nest, node: Micro, loops: Loops) -> tuple[Operand, Op
             "are not contiguous, and only sums are put there from a tile on the stack. Remedy: loops without it."
         )
     _check_still(node, ((left, node.columns), (right, node.rows), *((output, band) for band in node.reduce)))
-    if not whole and run_length(output, node) is not None:
+    if not whole and node.columns is not None and not output.is_linear(node.columns.name):
         raise ScheduleError(
             f"microkernel({node.kernel}): some tiles of {statement.name} are no boxes, and the columns of "
-            f"{output.array} are not contiguous. Remedy: tile the loops such that only whole tiles are left to it, or "
-            f"another order of the elements of {output.array}."
+            f"{output.array} do not have the same distance. Remedy: tile the loops such that only whole tiles are left "
+            f"to it, or another order of the elements of {output.array}."
         )
     return left, right, output
 

@@ -70,8 +70,8 @@ def test_any_part(product: Triangular, known: bool, threads: int) -> None:
 @pytest.mark.parametrize(("target", "known"), [("c:avx512", False), ("c:avx2", True), ("c:portable", True)])
 @pytest.mark.parametrize(
     "product",
-    [SYRK, COVARIANCE, APART, SUMS_UP_TO, SUMS_FROM, SUMS_ACROSS],
-    ids=["syrk", "covariance", "apart", "sums up to", "sums from", "sums across"],
+    [SYRK, COVARIANCE, APART, SUMS_UP_TO, SUMS_FROM, SUMS_ACROSS, STRIDED],
+    ids=["syrk", "covariance", "apart", "sums up to", "sums from", "sums across", "strided"],
 )
 def test_they_go_to_a_microkernel(product: Triangular, target: str, known: bool) -> None:
     need_isa(target.removeprefix("c:"))
