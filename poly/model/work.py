@@ -153,10 +153,10 @@ def _contiguous(nest: Nest, access: Load, innermost: str, written: Mapping[str, 
 
     These are loaded by vectors; of n that are interleaved, n - 1 shuffles of two make each vector of lanes.
     """
-    array = nest.array(access.array)
-    known = {name: step(array, access, name).number for name in {**written, innermost: MANY}}
-    steps = [(abs(apart), {**written, innermost: MANY}[name]) for name, apart in known.items() if apart]
-    return None not in known.values() and [near for near, _ in joined(steps)] == [1]
+    array, extents = nest.array(access.array), {**written, innermost: MANY}
+    steps = {name: step(array, access, name).number for name in extents}
+    moving = [(abs(apart), extents[name]) for name, apart in steps.items() if apart]
+    return None not in steps.values() and [near for near, _ in joined(moving)] == [1]
 
 
 def _interleaved(statement: Statement, access: Load, apart: int) -> bool:

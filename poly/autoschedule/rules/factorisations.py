@@ -49,12 +49,7 @@ from poly.ir.tree import Node, parts, statements
 from poly.model.core import Target
 from poly.model.price import arithmetic
 from poly.schedules.schedule import Schedule, schedule
-from poly.schedules.steps import (
-    Accumulate,
-    Distribute,
-    Enclose,
-    Tensorize,
-)
+from poly.schedules.steps import Accumulate, Distribute, Enclose, Tensorize
 from poly.schedules.steps.formulas import Formula
 
 DEPTH = 24
