@@ -137,10 +137,13 @@ static void *take_address(void)
   return (void *)(uintptr_t)(way < 220 ? 0 : way < 240 ? 65536 + take(1) : take(8));
 }
 
+/* A number of threads: mostly small, else near a limit, or any. */
 static int32_t take_threads(void)
 {
   const uint64_t way = take(1);
-  return way < 120 ? 1 + (int32_t)(way % 4) : way < 240 ? (int32_t)way : (int32_t)(uint32_t)take(4);
+  if (way < 160) return 1 + (int32_t)(way % 4);
+  if (way < 200) return (int32_t)(way % 4) - 2;
+  return way < 240 ? 255 + (int32_t)(way % 4) : (int32_t)(uint32_t)take(4);
 }"""
 
 ENTRY = """int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
