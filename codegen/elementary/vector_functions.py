@@ -26,6 +26,7 @@ of 3.7e-9 (tanh), 4.9e-11 and 1.2e-19 (erf).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
@@ -98,6 +99,8 @@ TABLES = {
         "f64x8",
     ),
 }
+INSTRUCTION = re.compile(r"\b_mm(?:256|512)_(?!set1_)")
+"""An intrinsic that is an instruction in a loop; constants are made before it."""
 EIGHTHS = 8
 LN2_OF_EIGHTHS = (0.693115234375, 3.1946183093218304e-05)
 EXP_OF_EIGHTHS = (0.5, 0.1666783968696943, 0.04166862168412483)
@@ -130,11 +133,14 @@ def text(function: str, dtype: DType, lanes: int) -> str:
 
 
 @cache
-def operations(function: str, dtype: DType) -> int:
-    """The vector operations of a function: its instructions, and products and sums, which are one where they pair."""
-    made = text(function, dtype, 64 // dtype.size)
+def operations(isa: ISA, function: str, dtype: DType) -> int:
+    """The vector operations of a function: its instructions, and products and sums, which are one where they pair.
+
+    All do but a product, the square of the reduced argument, and a sum, which makes a whole number of a shifted one.
+    """
+    made = text(function, dtype, isa.lanes(dtype))
     products, sums = made.count(" * "), made.count(" + ") + made.count(" - ")
-    return made.count("_mm512_") - made.count("_mm512_set1_") + max(products, sums)
+    return len(INSTRUCTION.findall(made)) + max(products, sums) + 1
 
 
 def _exp_of_eight(k: Constants, name: str) -> str:

@@ -191,7 +191,7 @@ def _count(expr: Expr, isa: ISA, dtype: DType) -> float:
 def _weight(operation: str, isa: ISA, dtype: DType) -> float:
     """The cost of an operation in vector operations."""
     if vector_functions.has(isa, operation, dtype):
-        return vector_functions.operations(operation, dtype)
+        return vector_functions.operations(isa, operation, dtype)
     return WEIGHTS.get(operation, 1)
 
 

@@ -399,6 +399,25 @@ def test_powers_are_in_vectors(dtype: DType, isa: ISA, compiler: Toolchain, tmp_
     assert {64: "z", 32: "y"}[isa.vector_bytes] in widths
 
 
+@pytest.mark.parametrize("isa", [AVX2, AVX512], ids=lambda isa: isa.name)
+@TYPES
+def test_operations_are_the_instructions(dtype: DType, isa: ISA, tmp_path: Path) -> None:
+    """What the model takes for a function of a vector is what gcc makes of it, without what far lanes take."""
+    need(GCC)
+    known = [name for name in OURS if vector_functions.has(isa, name, dtype)]
+    calls = {name: f"{vector_functions.name(name, dtype, isa.lanes(dtype))}(x)" for name in known}
+    kind = f"{dtype.name}x{isa.lanes(dtype)}"
+    alone = (f"{kind} alone_{name}({kind} x) {{ return {call}; }}" for name, call in calls.items())
+    compiled("\n".join([source(together(dtype, isa)), *alone]), isa, GCC, tmp_path)
+    register = {64: "zmm", 32: "ymm"}[isa.vector_bytes]
+    for name in known:
+        _, _, behind = (tmp_path / "s").read_text().partition(f"\nalone_{name}:")
+        lines = re.split(r"\n\t(?:j\w+|ret)\b", behind, maxsplit=1)[0].splitlines()
+        made = [line for line in lines if f"%{register}" in line and not re.match(r"\tv(mov[adu]|p?broadcast)", line)]
+        assert len(made) > 8, name
+        assert vector_functions.operations(isa, name, dtype) == pytest.approx(len(made), abs=1), name
+
+
 def compiled(text: str, isa: ISA, compiler: Toolchain, folder: Path) -> str:
     """Compile to the file `s`; what the compiler says of loops."""
     if host_machine() != "x86_64":
