@@ -20,7 +20,7 @@ from codegen.lanes import vectors
 from codegen.lanes.rerolled import rerolled
 from codegen.lanes.specialised import specialised
 from codegen.loop_text import assignment, flags, loop_lines
-from codegen.loops import LoopScope, Writer
+from codegen.loops import Writer
 from codegen.macros import definitions
 from codegen.names import function_name
 from codegen.parameters import (
@@ -32,6 +32,7 @@ from codegen.parameters import (
     size_parameters,
     unused,
 )
+from codegen.scope import LoopScope
 from codegen.style import names_in, wrapped
 from codegen.toolchain.build import OPENMP
 from codegen.workspace import Layout

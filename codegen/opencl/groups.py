@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from codegen.ir.integer import Int, Linear, quotient
 from codegen.ir.loop_ir import NO_MARK, For, LoopMark, Node, Once, Run, inside, walk
 from codegen.ir.program import Instructions, Program
-from codegen.loops import LoopScope
+from codegen.scope import LoopScope
 
 MOST_DIMENSIONS = 3
 """The most dimensions of work-groups."""

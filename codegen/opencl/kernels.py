@@ -21,13 +21,13 @@ from codegen.ir.integer import Int, Linear, Test, minimum, primary
 from codegen.ir.loop_ir import Node
 from codegen.ir.program import Program, Workspace
 from codegen.lanes.reached import conditions, independent_of
-from codegen.loops import LoopScope
 from codegen.names import c_name, fresh
 from codegen.opencl.groups import GroupLoop, grouped, work_items
 from codegen.opencl.items import WAIT
 from codegen.opencl.values import Argument, DeviceKernel, Launch
 from codegen.opencl.writer import DeviceWriter
 from codegen.parameters import Parameter, prototype
+from codegen.scope import LoopScope
 from codegen.style import Line, names_in
 from codegen.workspace import Layout
 from microkernels.ctext import KEYWORDS

@@ -19,11 +19,11 @@ from codegen.ir.integer import Test
 from codegen.ir.loop_ir import Block, Comment, For, If, Node, Once
 from codegen.ir.program import Program, Workspace
 from codegen.lanes.reached import conditions, conjunction, independent_of
-from codegen.loops import LoopScope
 from codegen.opencl.dialect import helpers, prelude
 from codegen.opencl.groups import has_groups, is_grouped
 from codegen.opencl.kernels import Written, parallel_kernel, scratch_name, task_kernel, units
 from codegen.opencl.values import DeviceProgram, HostIf, HostLoop, HostNode, Scratch
+from codegen.scope import LoopScope
 from codegen.style import wrapped
 from codegen.workspace import Layout
 from microkernels.prune import items_of, pruned

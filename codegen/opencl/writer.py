@@ -12,8 +12,9 @@ import cgen
 from codegen.ir.integer import Test
 from codegen.ir.loop_ir import Block, For, If, Node, Once, Run
 from codegen.ir.program import Instructions
-from codegen.loops import LoopScope, Writer, plain
+from codegen.loops import Writer, plain
 from codegen.opencl.items import WAIT, SharedLoop, alone, has_barriers, is_for_all, owned, shared
+from codegen.scope import LoopScope
 from codegen.style import Line, around
 
 
@@ -77,7 +78,7 @@ class DeviceWriter(Writer):
         """Not a loop with barriers: PoCL 3.1 unrolls it wrongly where its end is not known to be a multiple."""
         return super()._may_unroll(loop) and not (self.items > 1 and has_barriers(self.program, loop))
 
-    def _in_order(self, loop: For) -> list[cgen.Generable]:
+    def in_order(self, loop: For) -> list[cgen.Generable]:
         """Nothing: only gcc needs this line, and no OpenCL driver is built on it."""
         return []
 

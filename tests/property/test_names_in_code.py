@@ -11,9 +11,10 @@ from machines import LARGE
 
 from codegen.c import link_flags
 from codegen.ir.program import Program
-from codegen.loops import LoopScope, Writer
+from codegen.loops import Writer
 from codegen.opencl.plan import device_program
 from codegen.parameters import call_parameters, data_parameters, scratch_parameters
+from codegen.scope import LoopScope
 from codegen.style import Braces, names_in
 from microkernels.isa import AVX512, ISA, PORTABLE
 from microkernels.opencl_isa import OPENCL256, OPENCLGPU
