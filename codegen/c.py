@@ -17,6 +17,7 @@ from codegen.ir.loop_ir import Run, is_threaded
 from codegen.ir.program import Instructions, Program, Threading, Workspace
 from codegen.ir.signature import Signature
 from codegen.lanes import vectors
+from codegen.lanes.repeated import told_apart
 from codegen.lanes.rerolled import rerolled
 from codegen.lanes.specialised import specialised
 from codegen.loop_text import assignment, flags, loop_lines
@@ -77,7 +78,7 @@ def routines(program: Program) -> str:
 
 def functions(program: Program, linkage: str = "", threading: Threading = "openmp", bounds: bool = False) -> str:
     """The kernel, after the bodies of its parallel loops; with `bounds`, accesses are asserted to be in bounds."""
-    parameters, program = data_parameters(program), rerolled(program)
+    parameters, program = data_parameters(program), told_apart(rerolled(program))
     writer = Writer(program, threading, bounds)
     scope = LoopScope.of(program)
     body = writer.write(specialised(program.named_loops, scope.ranges), scope)

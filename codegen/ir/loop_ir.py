@@ -244,11 +244,11 @@ def written_out(node: Node) -> Node:
     made = mapped(node, written_out)
     if not isinstance(made, For) or made.end is None or made.mark.unroll < 2:
         return made
-    start, end = made.start.number, made.end.number
-    if start is None or end is None or end - start > made.mark.unroll * made.step:
+    span = (made.end - made.start).number
+    if span is None or span > made.mark.unroll * made.step:
         return made
-    values = range(start, end, made.step)
-    return Block(tuple(substituted(made.body, {made.variable: Linear.of(value)}) for value in values))
+    values = (made.start + at for at in range(0, span, made.step))
+    return Block(tuple(substituted(made.body, {made.variable: value}) for value in values))
 
 
 def renamed(node: Node, names: Mapping[str, str], taken: frozenset[str]) -> Node:

@@ -218,16 +218,31 @@ def _iterations(instances: isl.Set, path: Path, loop: str) -> isl.Set:
 
 
 def _colliding(nest: Nest, races: Iterable[Dependence], tree: Node, loop: str) -> Dependence | None:
-    """The first reduction in which some, but not all, iterations of a loop update the same element."""
+    """The first reduction in which some, but not all, iterations of a loop update the same element.
+
+    Of loops inside, which are written out, each iteration may have an element of its own.
+    """
     found = paths(tree)
     for race in races:
-        shared = _differing(race.relation, found[race.source], found[race.sink], loop)
+        source, sink = found[race.source], found[race.sink]
+        shared = _differing(race.relation, source, sink, loop)
         if shared is None:
             continue
         every = _iteration_pairs(nest, (race.source, race.sink), found, loop)
-        if every is None or not every.is_subset(shared):
+        if every is None or not (every.is_subset(shared) or _each_its_own(shared, every, source, sink, loop)):
             return replace(race, relation=shared)
     return None
+
+
+def _each_its_own(shared: isl.Map, every: isl.Map, source: Path, sink: Path, loop: str) -> bool:
+    """Whether those of `every` pair that are in one iteration of the loops inside `loop` are the `shared` ones."""
+    for before, after in zip(source, sink, strict=False):
+        if before != after:
+            break
+        if isinstance(before, Band) and before.name != loop:
+            first, second = _functions(every, before, before)
+            every = every.intersect(first.eq_map(second))
+    return bool(every.is_equal(shared))
 
 
 def _meeting(nest: Nest, ordered: Iterable[Dependence], tree: Node, loop: str) -> Dependence | None:

@@ -44,6 +44,7 @@ from poly.autoschedule.rules.privatization import privatized
 from poly.autoschedule.rules.register_tiles import register_tiles
 from poly.autoschedule.rules.relayout import relaid
 from poly.autoschedule.rules.row_blocks import passes_locals, row_blocked
+from poly.autoschedule.rules.rows import in_tiles_of_rows
 from poly.autoschedule.rules.sections import sectioned
 from poly.autoschedule.rules.sharing import (
     in_shares,
@@ -323,6 +324,7 @@ def _finished(form: Form, target: Target) -> Form:
     """
     for rule in (partial(register_tiles, isa=target.isa), lines):
         form = rule(form) or form
+    form = _on_cpus(target, in_tiles_of_rows, form, target.caches.l2) or form
     beside = interleaved(form)
     with suppress(TooCostly), limited(AFFORDABLE, reserve=RESERVE):
         sections = _on_cpus(target, sectioned, form, target.caches)

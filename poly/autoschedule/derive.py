@@ -20,6 +20,7 @@ from poly.autoschedule.rules.microkernels import Product, contraction_family, he
 from poly.autoschedule.rules.orders import orders
 from poly.autoschedule.rules.own import own_forms
 from poly.autoschedule.rules.register_tiles import register_tiles
+from poly.autoschedule.rules.rows import in_tiles_of_rows
 from poly.autoschedule.rules.sharing import sharings
 from poly.autoschedule.rules.time_tiles import time_tiles
 from poly.autoschedule.rules.wavefront import interleaved
@@ -123,7 +124,8 @@ def all_forms(nest: Nest, target: Target, product: Product | None) -> Iterator[F
 def _forms_of(form: Form, target: Target) -> Iterator[Form]:
     """The vectorised forms of one order of loops."""
     simple = in_lanes(form)
-    special = (register_tiles(form, target.isa), lines(form), interleaved(form), *time_tiles(form, target))
+    rows = in_tiles_of_rows(form, target.caches.l2)
+    special = (register_tiles(form, target.isa), rows, lines(form), interleaved(form), *time_tiles(form, target))
     yield simple
     yield from (in_lanes(made) for made in special if made is not None)
     written, cut = unrolled(simple), blocks(form)

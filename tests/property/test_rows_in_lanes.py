@@ -1,4 +1,4 @@
-"""Several rows in each iteration of a vector loop that updates the same elements in all rows, against plain loops."""
+"""Several rows in each iteration of a vector loop, against plain loops: they update the same elements, or one each."""
 
 import re
 
@@ -103,3 +103,57 @@ def test_averages_of_channels(sizes, target):
 def test_rows_are_inside_the_vector_loop(nest, sizes, rows):
     text = str(poly.compile(nest, sizes=sizes, threads=1).schedule)
     assert re.search(rf"for \w+ in .*# vectorize\n\s*for \w+ in .*# unroll {rows}\n", text)
+
+
+ELEMENTS = ("i", "j", "i + j", "i / 2", "0", "2*i", "i - j + 40")
+"""What the rows i and the lanes j may add to: an element each, the same, or another one's."""
+
+
+@settings(max_examples=6, deadline=None)
+@given(
+    targets=st.lists(st.sampled_from(ELEMENTS), min_size=1, max_size=3),
+    arrays=st.lists(st.sampled_from("uv"), min_size=3, max_size=3),
+    rows=st.integers(1, 12),
+    size=st.integers(2, 8),
+    columns=st.integers(1, 40),
+    kind=st.sampled_from([("double", f64), ("float", f32), ("int", i32)]),
+    target=st.sampled_from(["c", "c:avx2", "c:portable"]),
+    default=st.booleans(),
+)
+@example(["i", "j"], ["u", "v", "u"], 12, 4, 37, ("double", f64), "c", False)
+@example(["i + j"], ["u", "u", "u"], 12, 4, 37, ("double", f64), "c", False)
+@example(["i / 2", "j"], ["u", "v", "u"], 12, 4, 37, ("float", f32), "c:avx2", False)
+@example(["i", "j"], ["u", "v", "u"], 12, 4, 40, ("float", f32), "c", True)
+def test_sums_of_rows_and_columns(targets, arrays, rows, size, columns, kind, target, default):
+    """Sums of small whole numbers are exact in every order. What a vector loop may not do is refused."""
+    name, dtype = kind
+    sums = [f"{array}[{element}] += A[i][j] * x[{'j' if at % 2 else 'i'}];" for at, (array, element) in
+            enumerate(zip(arrays, targets, strict=False))]  # fmt: skip
+    text = f"void f({name} A[{rows}][{columns}], {name} x[60], {name} u[80], {name} v[80])"
+    loops = f"for (int i = 0; i < {rows}; i++) for (int j = 0; j < {columns}; j++) {{ {' '.join(sums)} }}"
+    nest = poly.from_c(f"{text} {{ {loops} }}")
+    try:
+        made = poly.schedule(nest).split(i=size).order("i_tile j i").unroll(i=size).vectorize("j")
+    except poly.ScheduleError:
+        made = None
+    kernel = poly.compile(nest, schedule=None if default else made, target=target, threads=1)
+    rng = np.random.default_rng(rows)
+    shapes = [tuple(extent.number for extent in array.shape) for array in nest.arguments]
+    given_ = [rng.integers(-9, 9, shape).astype(dtype.numpy_name) for shape in shapes]
+    wanted = [x.copy() for x in given_]
+    nest.reference(*wanted)
+    kernel(*given_)
+    for got, right in zip(given_, wanted, strict=True):
+        np.testing.assert_array_equal(got, right)
+
+
+@pytest.mark.parametrize(("rows", "tile"), [(40, 8), (35, 7), (37, None)])
+def test_products_of_a_matrix_and_vectors_share_their_rows(rows, tile):
+    """Where tiles of rows are whole, each sum over a row has vectors of its own."""
+    sums = "u[i] += A[i][j] * x[j]; v[j] += A[i][j] * y[i];"
+    text = f"void f(double A[{rows}][64], double x[64], double y[{rows}], double u[{rows}], double v[64])"
+    nest = poly.from_c(f"{text} {{ for (int i = 0; i < {rows}; i++) for (int j = 0; j < 64; j++) {{ {sums} }} }}")
+    kernel = poly.compile(nest, target="c:avx512", threads=1)
+    found = re.search(r"for \w+ in .*# vectorize\n\s*for \w+ in .*# unroll (\d)\n", str(kernel.schedule))
+    assert (found and int(found[1])) == tile
+    assert tile is None or kernel.source.count("+= sum_lanes_f64x8(") == tile
