@@ -18,10 +18,10 @@ run, not only the last.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import reduce
 from itertools import product
 from typing import Literal
 
@@ -29,6 +29,7 @@ import islpy as isl
 
 from codegen.ir.expr import Load, loads
 from microkernels.cached import cached_property
+from poly.analysis.last import last_accesses
 from poly.display import Block, Cells, Displayed, Preformatted
 from poly.errors import CostWarning, warn
 from poly.ir.budget import TooCostly, limited, printed
@@ -259,17 +260,20 @@ class _ArrayFlow:
         return reduce(isl.UnionMap.union, (self._relation(s, s.target) for s in writers), _empty(self.nest))
 
     def dependences(self) -> Iterator[Dependence]:
-        """All dependences. An update reads what it writes, so flow dependences alone order it after earlier writes."""
+        """All dependences. An update reads what it writes, so flow dependences alone order it after earlier writes.
+
+        Each access of a sink comes after the last killing write before it, and after the updates since.
+        """
         for read in self.reads:
-            yield from self._pairs("flow", self.writes, read, self._after_writes)
+            yield from self._pairs("flow", self.writes, read, self.ending)
         for op, update in self.updates.items():
-            after = self._pairs("flow", self.writes, update, self._after_writes)
+            after = self._pairs("flow", self.writes, update, self.ending)
             yield from (d for d in after if self.ops[d.source] != op)
-            before = self._pairs("flow", self.writes, update, self._after_any_write)
+            before = self._pairs("flow", self.writes, update, self.writes)
             yield from (replace(d, reduction=True) for d in before if self.ops[d.source] == op)
         for read in self.reads:
-            yield from self._pairs("anti", read, self.writes, partial(self._before_writes, read))
-        yield from self._pairs("output", self.writes, self.plain, self._after_writes)
+            yield from self._pairs("anti", read, self.writes, self.ending)
+        yield from self._pairs("output", self.writes, self.plain, self.ending)
 
     def races(self) -> Iterator[Dependence]:
         """All pairs of different updates of one element."""
@@ -279,40 +283,19 @@ class _ArrayFlow:
                     pairs = pairs.subtract(isl.Map.identity(pairs.get_space()))
                 yield self._dependence("flow", pairs, True)
 
-    def _after_writes(self, sink: isl.UnionMap) -> isl.UnionAccessInfo:
-        """Each access of `sink` after the last killing write before it, and after the updates since."""
-        return self._access(sink).set_must_source(self.ending).set_may_source(self.writes.subtract(self.ending))
-
-    def _after_any_write(self, sink: isl.UnionMap) -> isl.UnionAccessInfo:
-        """Each access of `sink` after the last write of any kind before it."""
-        return self._access(sink).set_must_source(self.writes)
-
-    def _before_writes(self, read: isl.UnionMap, sink: isl.UnionMap) -> isl.UnionAccessInfo:
-        """Each write after the reads before it, back to the last killing write."""
-        return self._access(sink).set_may_source(read).set_kill(self.ending)
-
-    def _access(self, sink: isl.UnionMap) -> isl.UnionAccessInfo:
-        return isl.UnionAccessInfo.from_sink(sink).set_schedule_map(self.order.schedule)
-
     def _pairs(
-        self,
-        kind: Kind,
-        source: isl.UnionMap,
-        sink: isl.UnionMap,
-        access: Callable[[isl.UnionMap], isl.UnionAccessInfo],
+        self, kind: Kind, source: isl.UnionMap, sink: isl.UnionMap, ending: isl.UnionMap
     ) -> Iterator[Dependence]:
-        """The pairs from isl's dataflow analysis or, if that takes too much work, all ordered pairs."""
-        found = self._exact_pairs(sink, access)
+        """The pairs back to the last of `ending` or, if these take too much work, all ordered pairs."""
+        found = self._exact_pairs(source, sink, ending)
         for relation in _maps(self._ordered_pairs(source, sink) if found is None else found):
             yield self._dependence(kind, relation.coalesce(), False)
 
-    def _exact_pairs(
-        self, sink: isl.UnionMap, access: Callable[[isl.UnionMap], isl.UnionAccessInfo]
-    ) -> isl.UnionMap | None:
-        """The pairs from isl's dataflow analysis; None if they take too much work, and then for all later calls too."""
+    def _exact_pairs(self, source: isl.UnionMap, sink: isl.UnionMap, ending: isl.UnionMap) -> isl.UnionMap | None:
+        """The pairs without implied ones; None if they take too much work, and then for all later calls too."""
         try:
             with limited(EXACT):
-                return access(sink).compute_flow().get_may_dependence() if self.exact else None
+                return last_accesses(source, sink, ending, self.order.schedule) if self.exact else None
         except TooCostly:
             self.exact = False
             return None

@@ -19,6 +19,7 @@ import islpy as isl
 
 from codegen.ir.expr import Load, loads
 from microkernels.cached import cached_property
+from poly.analysis.last import last_accesses
 from poly.ir.nest import Nest, Statement
 from poly.ir.paths import times
 from poly.ir.sets import OUT, zero
@@ -72,9 +73,8 @@ class ValueFlow:
     def _sources(self, reads: isl.UnionMap, array: str) -> Sources:
         writers = (self._relation(s, s.target) for s in self.nest.statements if s.target.array == array)
         writes = reduce(isl.UnionMap.union, writers, isl.UnionMap.empty(reads.get_space()))
-        asked = isl.UnionAccessInfo.from_sink(reads).set_must_source(writes)
-        flow = asked.set_schedule_map(self._order(array)).compute_flow()
-        return Sources(flow.get_must_dependence().reverse(), flow.get_must_no_source())
+        written = last_accesses(writes, reads, writes, self._order(array)).reverse()
+        return Sources(written, reads.subtract_domain(written.domain()))
 
     def _order(self, array: str) -> isl.UnionMap:
         """The times of all statements, and behind them that of each element of the array as it is left behind."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Callable, Sequence
 
 
@@ -13,7 +14,7 @@ def affine_first(node: ast.If, is_data: Callable[[ast.expr], bool]) -> ast.If | 
     data = [test for test in tests if is_data(test)]
     if not affine:
         return None
-    inner = ast.copy_location(ast.If(_all(data), node.body, node.orelse), node)
+    inner = ast.copy_location(ast.If(_all(data), node.body, copy.deepcopy(node.orelse)), node)  # it stands there twice
     return ast.copy_location(ast.If(_all(affine), [inner], node.orelse), node)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import islpy as isl
@@ -55,27 +55,42 @@ WITHIN: Indices = {1: Index(("", "2 * ")), 2: Index(("",), 1)}
 
 
 @st.composite
-def nests(draw: st.DrawFn, any_size: bool = False) -> Nest:
+def nests(draw: st.DrawFn, any_size: bool = False, stepped: bool = False) -> Nest:
     """A nest of up to three loops deep; its size N is open. Its elements lie in X (one index) and Y (two).
 
-    No index leaves its array if N is `VALUE_OF_N` or, with `any_size`, for every N from 0 up.
+    With `stepped`, loops have first values, and steps of 2 and 3 at times. No index leaves its array if N is
+    `VALUE_OF_N` or, with `any_size`, for every N from 0 up.
     """
     names = iter([f"{letter}{number}" for number in ("", 1, 2, 3, 4, 5) for letter in LOOPS])
-    lines = _block(draw, (), names, WITHIN if any_size else FREE, depth=0)
+    lines = _block(draw, (), names, WITHIN if any_size else FREE, 0, _stepped_range if stepped else _range)
     length = "3 * N + 30" if any_size else "N + 30"
     text = "\n".join([f"def nest(X: f64[{length}], Y: f64[N + 30, N + 30]):", *("    " + line for line in lines)])
     return parse_text(Source(text, "random", 1), {"N": N, "f64": f64})
 
 
-def _block(draw: st.DrawFn, around: tuple[str, ...], names, indices: Indices, depth: int) -> list[str]:
+def _range(draw: st.DrawFn, around: tuple[str, ...]) -> str:
+    return draw(st.sampled_from(["3", "N", *(f"{outer} + 2" for outer in around[-1:])]))
+
+
+def _stepped_range(draw: st.DrawFn, around: tuple[str, ...]) -> str:
+    lower = draw(st.sampled_from(["0", *(f"{outer} - 1" for outer in around[-2:])]))
+    return f"{lower}, {draw(st.sampled_from(['6', 'N + 3']))}, {draw(st.sampled_from([1, 2, 2, 3]))}"
+
+
+Range = Callable[[st.DrawFn, tuple[str, ...]], str]
+"""Draws the bounds of a loop inside others."""
+
+
+def _block(
+    draw: st.DrawFn, around: tuple[str, ...], names, indices: Indices, depth: int, bounds: Range = _range
+) -> list[str]:
     lines: list[str] = []
     for left in reversed(range(draw(st.integers(1, 2)))):
         must = not (depth or left or any(line.startswith("for ") for line in lines))  # a nest has one loop or more
         if depth < 3 and (must or draw(st.booleans())):
             loop = next(names)
-            bound = draw(st.sampled_from(["3", "N", *(f"{outer} + 2" for outer in around[-1:])]))
-            lines.append(f"for {loop} in range({bound}):")
-            lines += ["    " + line for line in _block(draw, (*around, loop), names, indices, depth + 1)]
+            lines.append(f"for {loop} in range({bounds(draw, around)}):")
+            lines += ["    " + line for line in _block(draw, (*around, loop), names, indices, depth + 1, bounds)]
         else:
             lines.append(_statement(draw, around, indices))
     return lines

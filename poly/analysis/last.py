@@ -1,0 +1,47 @@
+"""The last accesses of an element before others: isl's dataflow analysis, and by sets where that is wrong.
+
+isl's analysis asks for the lexicographically last source, and for the sinks without one. Where two conditions on
+remainders meet, as those of loops with steps 2 and 3, these come out too few, and pairs of a source and a sink are
+lost (isl 0.27: the second result of `isl_map_partial_lexmax`).
+"""
+
+from __future__ import annotations
+
+import islpy as isl
+
+
+def last_accesses(
+    sources: isl.UnionMap, sinks: isl.UnionMap, ending: isl.UnionMap, order: isl.UnionMap
+) -> isl.UnionMap:
+    """`{ source -> sink }`: the accesses before each sink of one element, back to the last of `ending` between.
+
+    Accesses are `{ instance -> element }`, of which `ending` has one for each instance; `order` maps each instance to
+    its time. A source that is also `ending` is the last one of its sink.
+    """
+    if _has_quotients(sources, sinks, ending):
+        return _by_sets(sources, sinks, ending, order)
+    certain = sources.intersect(ending)
+    asked = isl.UnionAccessInfo.from_sink(sinks).set_schedule_map(order)
+    asked = asked.set_must_source(certain).set_may_source(sources.subtract(certain))
+    return asked.set_kill(ending.subtract(certain)).compute_flow().get_may_dependence()
+
+
+def _by_sets(sources: isl.UnionMap, sinks: isl.UnionMap, ending: isl.UnionMap, order: isl.UnionMap) -> isl.UnionMap:
+    """All ordered pairs without those that an access of `ending` comes between."""
+    before = order.lex_lt_union_map(order)
+
+    def ordered(first: isl.UnionMap, second: isl.UnionMap) -> isl.UnionMap:
+        return first.apply_range(second.reverse()).intersect(before)
+
+    return ordered(sources, sinks).subtract(ordered(sources, ending).apply_range(ordered(ending, sinks)))
+
+
+def _has_quotients(*accesses: isl.UnionMap) -> bool:
+    """Whether a condition or an index divides: steps of loops, `%` and `//`."""
+    maps = [one.get_map_list() for one in accesses]
+    every = (found.get_at(at) for found in maps for at in range(found.n_map()))
+    return any(_divides(part) for one in every for part in one.get_basic_maps())
+
+
+def _divides(part: isl.BasicMap) -> bool:
+    return bool(part.dim(isl.dim_type.div) > 0)
