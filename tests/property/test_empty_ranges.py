@@ -15,7 +15,6 @@ from headers import (
     CHECKED_FLOPS,
     CLANG,
     GCC,
-    HERE,
     at_any_level,
     build,
     header,
@@ -94,7 +93,8 @@ def test_headers_take_the_call(nest: poly.Nest, tmp_path: Path) -> None:
 
 
 def test_self_tests_of_such_headers_pass_under_sanitizers(tmp_path: Path) -> None:
-    header(tmp_path, *CASES, name="ranges", threads="none", isas=HERE[:1], flops=CHECKED_FLOPS)
+    """Where locals lie is the same for all instruction sets, and portable kernels compile fastest."""
+    header(tmp_path, *CASES, name="ranges", threads="none", isas=["portable"], flops=CHECKED_FLOPS)
     checked = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-O1")
     binary = build(CLANG, implementation("ranges", "DEBUG", "SELFTEST"), tmp_path, *checked)
     assert run(CLANG, binary, "--quick").endswith("\nPASS\n")
