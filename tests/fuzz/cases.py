@@ -21,6 +21,7 @@ from fuzz.pairs import Failure, Pair, Refused, Run, Slow, Steps, against_referen
 from fuzz.routes import ROUTES, device_isa
 from fuzz.schedules import REFUSALS, Drawing, StepFailed, kinds
 from poly.autoschedule.derive import derive
+from poly.ir.lookups import index_reads
 from poly.machine.target import parse
 from poly.schedules.schedule import Schedule
 
@@ -86,6 +87,9 @@ def run_case(seed: int, number: int, routes: tuple[str, ...], folder: Path, anno
         return report
     if found:
         report.failures.append(found)
+        return report
+    if route == "opencl" and index_reads(nest):  # which no device checks
+        report.counts["refused nests"] += 1
         return report
     with report.timed("schedules"):
         drawn_schedules = list(_schedules(nest, base, rng, report, announce))

@@ -138,7 +138,8 @@ def test_a_condition_on_data_leaves_out_what_it_would_read() -> None:
                 y[i, 4] = x[0]
                 y[i, 5] = 3
             else:
-                y[i, 4] = 5
+                for k in range(2):
+                    y[i, 4] += max(A[i, 0], k)
             t = 3.0
             if A[i, 0] > 0:
                 for k in range(2):
