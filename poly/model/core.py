@@ -27,6 +27,9 @@ Typical of Intel's cores since Skylake, AMD's since Zen 3 and Arm's Neoverse N. 
 so a core that differs by a cycle gets a tile that is nearly as good.
 """
 
+MISPREDICTED = 20
+"""The cycles of a mispredicted branch, typical of the same cores."""
+
 POINTERS = 14
 """Rows whose pointers stay in general registers: nearly all of the 16 of x86."""
 

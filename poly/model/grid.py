@@ -157,9 +157,8 @@ class Grid:
         """The point that the model expects to be fastest, or one that hardly takes longer and is better otherwise.
 
         Calibrations tell such points apart by their noise, so what they agree on decides: copies fit in the second
-        level, if those of any do; the fewest operands are packed; the register tile loads the least for a multiply-add.
-        Of these, it is the fastest on the described CPU that is most similar. Most points are not priced, since their
-        arithmetic alone takes longer than the best.
+        level, if those of any do, and the point is the fastest of these on the described CPU that is most similar.
+        Most points are not priced, since their arithmetic alone takes longer than the best.
         """
         points = list(self.points())
         choices = [self.choice(*point) for point in points]
@@ -174,10 +173,8 @@ class Grid:
         rates = self.target.similar or described_rates(self.target.isa, sizes, threads)
         similar = Model(self.work, replace(self.target, rates=rates))
 
-        def worse(at: int) -> tuple[bool, int, float, float, int]:
-            choice, tile = choices[at], choices[at].kernel
-            packed, loads = choice.pack_left + choice.pack_right, 1 / tile.rows + 1 / tile.vectors
-            return self._copied(choice) > caches.l2, packed, loads, similar.predict(choice).seconds, at
+        def worse(at: int) -> tuple[bool, float, int]:
+            return self._copied(choices[at]) > caches.l2, similar.predict(choices[at]).seconds, at
 
         return points[min((at for at, seconds in priced.items() if seconds <= most), key=worse)]
 

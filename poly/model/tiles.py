@@ -12,7 +12,7 @@ from microkernels.dtypes import DType
 from poly.machine.description import LINE, PAGE
 from poly.machine.measured import between
 from poly.model.choice import TOO_MANY_ROWS, shape_penalty
-from poly.model.core import LATENCY, PER_CYCLE, POINTERS, Target, set_count
+from poly.model.core import LATENCY, MISPREDICTED, PER_CYCLE, POINTERS, Target, set_count
 from poly.model.traffic import crowding
 
 SUMS = 1.35 * LATENCY * PER_CYCLE
@@ -26,6 +26,9 @@ It is more than the differences between measurements of tiles that all reach the
 
 ENTRY = 2.5
 """The overhead of a call of a register tile, in multiply-adds per vector of the tile."""
+
+EDGE = 2 * MISPREDICTED * PER_CYCLE
+"""The time of the branches to a tile of fewer rows and back to whole ones, in multiply-adds."""
 
 SHORT = 96
 """The most steps of a short reduction (SHORT_DEPTH of microkernels/c/gemm.h)."""
@@ -94,7 +97,7 @@ class TileCalls:
         return (
             self.others
             * sum(
-                many * times * (self._sums(target, rows, vectors) + self.steps * vectors * place)
+                many * times * (self._sums(target, rows, vectors) + self.steps * vectors * place + self._branches(rows))
                 for many, rows in edges(ceil(self.m), self.rows)
                 for times, vectors in widths
             )
@@ -114,6 +117,10 @@ class TileCalls:
         step = max(tile.step * alike, size * self.operations + LOADS * (rows + vectors))
         step *= 1 + TOO_MANY_ROWS * (self.pitches.uneven and rows > POINTERS)
         return self.steps * (step + slower * size) + calls * tile.call * alike
+
+    def _branches(self, rows: int) -> float:
+        """The time to turn to one tile's calls, and back from them, where it has fewer rows than those before it."""
+        return EDGE * ceil(self.steps / self.steps_a_call) * (rows < self.rows[-1] < self.m)
 
     def _place(self, target: Target) -> float:
         """The time of a vector of the right operand in place, between the measured classes of a page's lines."""

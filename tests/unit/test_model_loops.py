@@ -23,7 +23,7 @@ from poly.ir.layout import strides
 from poly.ir.paths import paths, times
 from poly.ir.tree import Band
 from poly.model import Caches
-from poly.model.core import LATENCY, Target
+from poly.model.core import LATENCY, MISPREDICTED, PER_CYCLE, Target
 from poly.model.leaf import Loops
 from poly.model.schedules import ScheduleModel, predicted
 from poly.model.tiles import Pitches, TileCalls
@@ -254,6 +254,19 @@ def test_choices_conversions_and_functions_take_time() -> None:
     done = work(selected, selected.statements[0], "i")
     assert done.arithmetic == WEIGHTS["log"] + 5  # two conversions, a product, a comparison, a choice
     assert done.chain == 3 * LATENCY  # product, comparison, choice
+
+
+def test_a_tile_of_fewer_rows_takes_branches() -> None:
+    """Twenty rows by sixes take longer than by fives by more than their steps; a tile that is alone takes none."""
+
+    def time(m: int, rows: int, steps: int) -> float:
+        return TileCalls(DTYPES["f32"], m, 16, steps, 1, (rows,), (16,), steps, Pitches(0, 0, 0)).time(target())
+
+    for steps in (16, 1024):
+        uneven = time(20, 6, steps) - time(18, 6, steps) - time(2, 2, steps)
+        assert uneven == pytest.approx(2 * MISPREDICTED * PER_CYCLE)
+        assert time(20, 5, steps) == pytest.approx(4 * time(5, 5, steps))
+        assert time(4, 6, steps) == pytest.approx(time(4, 4, steps))
 
 
 def test_what_occurs_twice_is_computed_once() -> None:

@@ -178,7 +178,7 @@ GOLDEN = {
         ".split(i=7).split(j=16).order('j_tile i_tile i j k').microkernel('gemm_avx512_7x16', statement='S0')"
     ),
     ("ik,kj->ij", (64, 64, 64), f32): (
-        ".split(i=6).split(j=64).order('j_tile i_tile i j k').microkernel('gemm_avx512_6x64', statement='S0')"
+        ".split(i=8).split(j=48).order('i_tile j_tile i j k').microkernel('gemm_avx512_8x48', statement='S0')"
     ),
     ("ik,kj->ij", (512, 512, 512), f32): (
         ".split(i=6).split(j=192).split(j=64).order('j_tile i_tile j_tile2 i j k')"
@@ -208,16 +208,15 @@ GOLDEN = {
         ".pack('B', at='j_tile', statement='S0').microkernel('gemm_avx512_5x64', statement='S0')"
     ),
     ("ik,kj->ij", (3136, 64, 64), f32): (
-        ".split(i=192).split(i=6).split(j=64).order('i_tile j_tile i_tile2 i j k')"
-        ".microkernel('gemm_avx512_6x64', statement='S0')"
+        ".split(i=6).split(j=48).order('i_tile j_tile i j k').microkernel('gemm_avx512_6x48', statement='S0')"
     ),
     ("ik,kj->ij", (512, 512, 64), f32): (
-        ".split(i=6).split(j=64).order('i_tile j_tile i j k').pack('B', statement='S0')"
-        ".microkernel('gemm_avx512_6x64', statement='S0')"
+        ".split(i=6).split(j=48).order('i_tile j_tile i j k').pack('B', statement='S0')"
+        ".microkernel('gemm_avx512_6x48', statement='S0')"
     ),
     ("ik,kj->ij", (2048, 2048, 32), f32): (
-        ".split(i=6).split(j=64).order('i_tile j_tile i j k').pack('B', statement='S0')"
-        ".microkernel('gemm_avx512_6x64', statement='S0')"
+        ".split(i=6).split(j=48).order('i_tile j_tile i j k').pack('B', statement='S0')"
+        ".microkernel('gemm_avx512_6x48', statement='S0')"
     ),
     ("ik,kj->ij", (7, 333, 1001), f32): (
         ".split(i=7).split(j=48).order('j_tile i_tile i j k').pack('B', at='j_tile', statement='S0')"
@@ -232,12 +231,12 @@ GOLDEN = {
     ("dbea,ec->abcd", (40, 44, 48, 52, 46), f32): (
         ".order('a c e b d').flatten('b', 'd').split(c=6).split(b_d=64).split(a=16)"
         ".order('a_tile b_d_tile a c_tile c b_d e').pack('A', at='b_d_tile', statement='S0')"
-        ".microkernel('gemm_avx512_6x64', statement='S0')"
+        ".pack('B', statement='S0').microkernel('gemm_avx512_6x64', statement='S0')"
     ),
     ("abk,kcd->acbd", (30, 30, 30, 30, 200), f64): (
-        ".order('k a b c d').flatten('a', 'b').flatten('c', 'd').split(a_b=8).split(c_d=192).split(c_d=24)"
+        ".order('k a b c d').flatten('a', 'b').flatten('c', 'd').split(a_b=6).split(c_d=192).split(c_d=24)"
         ".order('c_d_tile a_b_tile c_d_tile2 a_b c_d k').pack('B', at='c_d_tile', statement='S0')"
-        ".microkernel('gemm_avx512_8x24', statement='S0')"
+        ".microkernel('gemm_avx512_6x24', statement='S0')"
     ),
 }
 """The model's decisions for sizes in the order of the indices in the alphabet: one thread, AVX-512, CACHES, rates of
