@@ -109,21 +109,27 @@ def _of_integers(dtype: DType) -> dict[str, str]:
     if dtype.size >= i32.size:  # of a number that isn't the least, whose opposite is no number of the type
         made[f"size_{name}"] = f"static inline {c} size_{name}({c} a) {{ return a < 0 ? -a : a; }}"
     for suffix, real in (("", f64), ("_of_f32", f32)):
-        whole = f"{_inside(dtype, real)} ? ({c if dtype.size >= i32.size else i32.c_name})x : {least(dtype)}"
-        narrow = f"({c})({whole})" if dtype.size < i32.size else whole
-        made[f"to_{name}{suffix}"] = f"static inline {c} to_{name}{suffix}({real.c_name} x) {{ return {narrow}; }}"
+        # two choices of floats, then one conversion: gcc gives lanes to no condition around a conversion to few bits
+        end = "f" * (real == f32)
+        whole, low = (c if dtype.size >= i32.size else i32.c_name), f"{limits(dtype)[0]}.0{end}"
+        above, below = _inside(dtype, real)
+        made[f"to_{name}{suffix}"] = (
+            f"static inline {c} to_{name}{suffix}({real.c_name} x)\n{{\n"
+            f"    const {real.c_name} y = {above} ? x : {low};\n"
+            f"    return {f'({c})' * (whole != c)}({whole})({below} ? y : {low});\n}}"
+        )
     if dtype.size < i32.size:  # gcc would narrow both sides of a choice first, and no longer see a minimum or maximum
         made[f"narrow_{name}"] = f"static inline {c} narrow_{name}(int64_t x) {{ return ({c})x; }}"
     return made
 
 
-def _inside(dtype: DType, real: DType) -> str:
-    """The condition that x of a type of floats, truncated, is in the range; f64 has no i64's minimum minus 1."""
+def _inside(dtype: DType, real: DType) -> tuple[str, str]:
+    """The conditions that x of a type of floats, truncated, is no less than the range's least number, and y no more
+    than its greatest; f64 has no i64's minimum minus 1."""
     low, high = limits(dtype)
     end = "f" * (real == f32)
     exact = -low < 1 << EXACT[real]
-    below = f"x > {low - 1}.0{end}" if exact else f"x >= {low}.0{end}"
-    return f"{below} && x < {high + 1}.0{end}"
+    return f"x > {low - 1}.0{end}" if exact else f"x >= {low}.0{end}", f"y < {high + 1}.0{end}"
 
 
 def least(dtype: DType) -> str:

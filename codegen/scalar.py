@@ -312,7 +312,7 @@ class StatementPrinter:
                 return Typed(f"{name}({texts})", PRIMARY, dtype)
             case Cast(wanted, operand):
                 whole = self._quotient(expr)
-                return self._cut(whole) if whole else _exactly(self.print(operand, wanted), wanted)
+                return self._cut(whole) if whole else self._cast_to(wanted, operand)
             case Ternary(test, then, other):
                 sides = self._alike(then, other, dtype)
                 if dtype.is_float or not self._is_extreme(test, then, other):
@@ -321,6 +321,14 @@ class StatementPrinter:
                     return _converted(Typed(f"{function_name('choose', own)}({texts})", PRIMARY, own), dtype)
                 texts = " : ".join(_tight(side, SUM) for side in sides)
                 return _converted(Typed(f"{self.test(test)} ? {texts}", CHOICE, _promoted(dtype)), dtype)
+
+    def _cast_to(self, wanted: DType, operand: Expr) -> Typed:
+        """A value that is converted, as C does if it is a number that is surely inside the type."""
+        typed = self.print(operand, wanted)
+        cuts = typed.dtype in (f32, f64) and not wanted.is_float
+        if cuts and ValueRanges(self.dtype_of, self.ranges).cut(operand, wanted) is not None:
+            return Typed(f"({wanted.c_name}){_tight(typed, PRIMARY)}", SIGN, wanted)
+        return _exactly(typed, wanted)
 
     def _quotient(self, expr: Cast) -> Quotient | None:
         return quotient(expr.operand, self.dtype_of) if expr.dtype == i32 else None

@@ -48,6 +48,11 @@ SHORT = (u8, i8, i16, U16)
 MOST_VARIABLES = 4
 """The most variables of a polynomial that is bounded by its corners, of which there are 2 to this power."""
 
+MOST_REAL = 1e30
+"""Numbers below are finite in f32, as are their products by the integers of a small type."""
+ROUNDING = 2.0**-20
+"""More than the largest relative error of an operation in f32, also of a quotient on an OpenCL device."""
+
 ROUNDS = 4
 """The rounds in which the intervals of variables may grow."""
 
@@ -67,10 +72,47 @@ class ValueRanges:
     def of(self, expr: Expr, dtype: DType) -> Interval:
         """The least and the greatest value of an expression that is converted to an integer type."""
         own = type_of(expr, self.dtype_of)
-        if own.is_float or (isinstance(own, Weak) and not isinstance(expr, Const | Ternary)):
+        if own.is_float:
+            return self.cut(expr, dtype) or limits(dtype)
+        if isinstance(own, Weak) and not isinstance(expr, Const | Ternary):
             return limits(dtype)
         kind = dtype if isinstance(own, Weak) else own
         return _inside(_inside(self._exact(expr, kind), kind), dtype)
+
+    def cut(self, expr: Expr, dtype: DType) -> Interval | None:
+        """The least and the greatest value of a number that is cut to an integer type; None if it may be outside."""
+        found = self.real(expr)
+        whole = None if found is None else (int(found[0]), int(found[1]))
+        return whole if whole is not None and all(fits(value, dtype) for value in whole) else None
+
+    def real(self, expr: Expr) -> tuple[float, float] | None:
+        """An interval that a number made of integers, as a float, lies in, with its roundings; None if it may be NaN,
+        infinite or anything."""
+        own = type_of(expr, self.dtype_of)
+        if isinstance(own, DType) and not own.is_float:
+            low, high = self.of(expr, own)
+            return _rounded(low, high)
+        if isinstance(own, DType) and own.is_stored:
+            return None
+        match expr:
+            case Const(value):
+                return _rounded(value, value)
+            case Cast(_, operand):
+                return (inner := self.real(operand)) and _rounded(*inner)
+            case Unary(_, operand):
+                return (inner := self.real(operand)) and (-inner[1], -inner[0])
+            case Binary(op, left, right):
+                return _real_combined(op, self.real(left), self.real(right))
+            case FunctionCall("min" | "max" as function, args):
+                every = [self.real(arg) for arg in args]
+                known = [one for one in every if one is not None]
+                choose: Callable[..., float] = min if function == "min" else max
+                lows, highs = zip(*known, strict=True) if known else ((), ())
+                return (choose(lows), choose(highs)) if len(known) == len(every) else None
+            case Ternary(_, then, other):
+                one, two = self.real(then), self.real(other)
+                return one and two and (min(one[0], two[0]), max(one[1], two[1]))
+        return None
 
     def after(self, statement: Assign) -> Interval:
         """The interval of what an assignment sets its target to."""
@@ -257,6 +299,23 @@ def _combined(op: str, one: Interval, other: Interval) -> Interval:
     combine = OPERATORS[op]
     every = [int(combine(a, b)) for a in one for b in other]
     return min(every), max(every)
+
+
+def _real_combined(
+    op: str, one: tuple[float, float] | None, other: tuple[float, float] | None
+) -> tuple[float, float] | None:
+    """The interval of floats that an operator makes."""
+    if one is None or other is None or op not in OPERATORS or (op == "/" and other[0] <= 0 <= other[1]):
+        return None
+    every = [OPERATORS[op](a, b) for a in one for b in other]
+    return _rounded(min(every), max(every))
+
+
+def _rounded(low: float, high: float) -> tuple[float, float] | None:
+    """An interval with the errors of rounding to f32; None if it is too large for numbers that are surely finite."""
+    if not -MOST_REAL < low <= high < MOST_REAL:
+        return None
+    return low - abs(low) * ROUNDING, high + abs(high) * ROUNDING
 
 
 def _hull(one: Interval, other: Interval) -> Interval:
