@@ -41,6 +41,8 @@ class Drawing:
     arrays: dict[str, tuple[str, int]] = field(init=False)
     """The type and rank of each; extents are `3*n + 3`."""
     locals: dict[str, str] = field(default_factory=dict)
+    shared: dict[str, str] = field(default_factory=dict)
+    """The locals that are declared before all loops, without a value: blocks that use one give it their own first."""
     starts: dict[str, int] = field(default_factory=dict)
     """The first value of each counter."""
     index: str = field(init=False)
@@ -58,15 +60,19 @@ class Drawing:
         body = "".join(self._statement((), 0) for _ in range(self.rng.choice((1, 1, 2))))
         extents = {1: "[3*n + 3]", 2: "[3*n + 3][3*n + 3]"}
         given = [f"{kind} {name}{extents[rank]}" for name, (kind, rank) in self.arrays.items()]
-        return f"{HEAD}void f({', '.join([f'{self.size} n', *given, f'{self.index} idx[n]'])}) {{\n{body}}}\n"
+        first = "".join(f"  {kind} {name};\n" for name, kind in self.shared.items())
+        return f"{HEAD}void f({', '.join([f'{self.size} n', *given, f'{self.index} idx[n]'])}) {{\n{first}{body}}}\n"
 
     # --- statements ---
 
     def _block(self, scope: Scope, depth: int, most: int = 2) -> str:
         before, text = dict(self.locals), ""
         if scope and self.rng.random() < 0.3:
-            name, kind = f"t{depth}", self.rng.choice(list(TYPES))
-            text = f"{'  ' * (depth + 1)}{kind} {name} = {self._value(scope, 1, kind[0] in 'fd')};\n"
+            apart = self.rng.random() < 0.4
+            name, kind = f"{'v' if apart else 't'}{depth}", self.rng.choice(list(TYPES))
+            kind = self.shared.setdefault(name, kind) if apart else kind
+            declared = name if apart else f"{kind} {name}"
+            text = f"{'  ' * (depth + 1)}{declared} = {self._value(scope, 1, kind[0] in 'fd')};\n"
             self.locals[name] = kind
         text += "".join(self._statement(scope, depth) for _ in range(self.rng.randint(1, most)))
         self.locals = before

@@ -227,6 +227,23 @@ SOURCES = {
             t = u;
             s[1] /= t;
         }""",
+    "shared": """
+        void shared(int n, int m, double a[n][m], double b[n], unsigned char c[n]) {
+            double w, v;
+            int i, j, k;
+            unsigned char u;
+            for (i = 0; i < n; i++) {
+                for (j = 0; j < i && j < m; j++) {
+                    w = a[i][j];
+                    for (k = 0; k < j; k++) w -= a[i][k] * b[k];
+                    a[i][j] = w / (3 + b[j]);
+                }
+                for (j = 0; j < m; j++) { w = v = a[i][j]; b[i] += w * v; }
+                if (b[i] > 2) { w = 1; b[i] -= w; } else { w = 2; b[i] += w + i; }
+            }
+            for (i = 0; i < n; i++) { k = c[i]; u = k * 2; c[i] = u + 1; }
+            for (i = 0; i + 1 < n; i++) { u = c[i] - c[i + 1]; c[i] = u >> 1; }
+        }""",
     "advanced": """
         void advanced(int n, int m, double a[n][m], double b[3 * n + 4], double *restrict f) {
             int j, k = 0, last = n - 1, before = n - 2, end;

@@ -53,6 +53,20 @@ def test_what_is_declared_before_a_scop_is_local_constant_or_argument() -> None:
     assert {array.name for array in nest.arrays if array.kind == "local"} == {"w", "z"}
 
 
+def test_blocks_that_begin_with_a_value_of_their_own_have_a_local_of_their_own() -> None:
+    text = """
+        void f(int n, double A[n][n]) {
+            double w;
+            for (int i = 0; i < n; i++) {
+                for (int j = 0; j < i; j++) { w = A[i][j]; A[i][j] = w / A[j][j]; }
+                for (int j = i; j < n; j++) { %s; w = A[i][j]; A[i][j] = 2 * w; }
+            }
+        }"""
+    apart, one = poly.from_c(text % ""), poly.from_c(text % "A[0][0] = w")
+    assert {array.name: len(array.shape) for array in apart.arrays if array.kind == "local"} == {"w": 2, "w_2": 2}
+    assert {array.name: len(array.shape) for array in one.arrays if array.kind == "local"} == {"w": 0}
+
+
 def test_macros_comments_and_spellings(tmp_path: Path) -> None:
     (tmp_path / "defs.h").write_text("#define SQUARE(v) \\\n  ((v) * (v)) // twice\n")
     text = """

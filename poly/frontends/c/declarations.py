@@ -233,10 +233,19 @@ class Uses:
         for child in node or ():
             self._visit(child, around)
 
-    def starts_by_itself(self, name: str) -> bool:
-        """Whether the first use of a scalar gives it a value, in the block that has all other uses."""
-        uses = self.found.get(name, [])
-        return not uses or (uses[0][0] and all(u[1][: len(uses[0][1])] == uses[0][1] for u in uses))
+    def beginnings(self, name: str) -> tuple[c_ast.Node, ...] | None:
+        """The assignments that give a scalar its first value in the outermost blocks with uses of it.
+
+        None if a use may come before them, or if a block has both such an assignment and a block that has one.
+        """
+        begun: dict[tuple[int, ...], c_ast.Node] = {}
+        for write, around, node in self.found.get(name, ()):
+            if any(around[: len(block)] == block for block in begun):
+                continue
+            if not write or any(block[: len(around)] == around for block in begun):
+                return None
+            begun[around] = node
+        return tuple(begun.values())
 
     def is_read_first(self, name: str) -> bool:
         uses = self.found.get(name, [])

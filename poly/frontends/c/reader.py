@@ -353,7 +353,7 @@ class Reader:
     def _declare_assigned(self, node: c_ast.Decl, found: CType, live: bool) -> list[ast.stmt]:
         """A scalar of the surroundings that the region assigns; `live` if it is read afterwards."""
         name = node.name
-        early = self.uses.is_read_first(name) or (not self.uses.starts_by_itself(name) and self._has_value(node))
+        early = self.uses.is_read_first(name) or (self.uses.beginnings(name) is None and self._has_value(node))
         if not live and not early:
             bare = c_ast.Decl(name, node.quals, [], [], [], node.type, None, None, node.coord)
             return self.statements.block([bare])

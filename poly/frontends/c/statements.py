@@ -67,6 +67,8 @@ class Statements(Integers):
         self._loops: tuple[Range, ...] = ()
         self._own: set[str] = set()
         """The names that are declared in the block at this place."""
+        self._begins: dict[c_ast.Node, str] = {}
+        """The assignments that declare their scalar too, each with its type."""
 
     def block(self, nodes: Iterable[c_ast.Node]) -> list[ast.stmt]:
         return [made for node in nodes for made in self._statement(node)]
@@ -144,11 +146,18 @@ class Statements(Integers):
         return self.local_scalar(node, found)
 
     def local_scalar(self, node: c_ast.Decl, found: CType) -> list[ast.stmt]:
-        """The declaration of a local scalar, with a value unless one comes first wherever it is used."""
+        """The declaration of a local scalar, with a value unless one comes first wherever it is used.
+
+        Blocks that give it values of their own declare it themselves: nothing passes from one to the other.
+        """
         value: ast.expr | None = None
+        beginnings = self.roles.uses.beginnings(node.name)
         if node.init is not None:
             value = converted(self.stored(node.init, found.dtype), found.dtype)
-        elif not self.roles.uses.starts_by_itself(node.name):
+        elif beginnings is not None and len(beginnings) > 1:
+            self._begins |= dict.fromkeys(beginnings, found.dtype)
+            return []
+        elif beginnings is None:
             if self.roles.uses.is_read_first(node.name):
                 why = f"`{node.name}` may be read before it has a value"
                 raise self.refuse(node, why, f"Give it one here: `{node.name} = 0`.")
@@ -206,10 +215,10 @@ class Statements(Integers):
     def _assignment(self, node: c_ast.Assignment) -> list[ast.stmt]:
         op, target, value = node.op, node.lvalue, node.rvalue
         if isinstance(value, c_ast.Assignment):  # a = b = c is b = c; a = b
-            return [
-                *self._statement(value),
-                *self._statement(c_ast.Assignment(op, target, value.lvalue, coord=node.coord)),
-            ]
+            outer = c_ast.Assignment(op, target, value.lvalue, coord=node.coord)
+            if node in self._begins:
+                self._begins[outer] = self._begins[node]
+            return [*self._statement(value), *self._statement(outer)]
         if op not in ("=", "+=", "-=", "*=", "/=", "%=", "<<=", ">>=", "&="):
             raise self.refuse(node, f"`{op}` is not one of = += -= *= /= %= <<= >>= &=", "Write it with these.")
         if isinstance(target, c_ast.ID):
@@ -231,6 +240,10 @@ class Statements(Integers):
                     return self._known_integer(node, target.name, value)
         place = self.value(target)
         right = self.stored(value, place.kind)
+        if node in self._begins:
+            kind = self._begins[node]
+            declared = ast.Name(target.name, ast.Store())
+            return [ast.AnnAssign(declared, ast.Name(kind, ast.Load()), converted(right, kind), simple=1)]
         if op != "=":  # the element is read by nodes of its own, since nodes tell reads and writes apart
             combined = self.bits if op[:-1] in ("<<", ">>", "&") else self.binary
             with self.wrapping(op in ("+=", "-=", "*=") and self.keeps_bits(value, place.kind)):
