@@ -2,7 +2,8 @@
 
 isl's analysis asks for the lexicographically last source, and for the sinks without one. Where two conditions on
 remainders meet, as those of loops with steps 2 and 3, these come out too few, and pairs of a source and a sink are
-lost (isl 0.27: the second result of `isl_map_partial_lexmax`).
+lost (isl 0.27: the second result of `isl_map_partial_lexmax`). That each sink has some source does not tell: it may
+be an earlier one than the last.
 """
 
 from __future__ import annotations

@@ -109,6 +109,8 @@ class Drawing:
         if op == "++":
             return rng.choice(("++", "--"))
         numbers = {">>=": ("1", "3"), "&=": ("7", "255"), "/=": ("3", "10"), "%=": ("3", "10")}.get(op)
+        if is_float and op == "*=":  # a product in another order may be infinite before it is multiplied by 0
+            numbers = FRACTIONS
         return f" {op} {rng.choice(numbers) if numbers else self._value(scope, rng.choice((1, 2, 3)), is_float)}"
 
     # --- values ---
