@@ -147,13 +147,17 @@ def test_sums_of_rows_and_columns(targets, arrays, rows, size, columns, kind, ta
         np.testing.assert_array_equal(got, right)
 
 
-@pytest.mark.parametrize(("rows", "tile"), [(40, 8), (35, 7), (37, None)])
-def test_products_of_a_matrix_and_vectors_share_their_rows(rows, tile):
-    """Where tiles of rows are whole, each sum over a row has vectors of its own."""
+@pytest.mark.parametrize(
+    ("rows", "tile", "threads"), [(40, 8, 1), (35, 7, 1), (37, None, 1), (2000, 8, 2), (2100, 7, 2)]
+)
+def test_products_of_a_matrix_and_vectors_share_their_rows(rows, tile, threads):
+    """Where tiles of rows are whole, each sum over a row has vectors of its own, also in a thread's block."""
+    columns = 64 if threads == 1 else 2000
     sums = "u[i] += A[i][j] * x[j]; v[j] += A[i][j] * y[i];"
-    text = f"void f(double A[{rows}][64], double x[64], double y[{rows}], double u[{rows}], double v[64])"
-    nest = poly.from_c(f"{text} {{ for (int i = 0; i < {rows}; i++) for (int j = 0; j < 64; j++) {{ {sums} }} }}")
-    kernel = poly.compile(nest, target="c:avx512", threads=1)
+    vectors = f"double x[{columns}], double y[{rows}], double u[{rows}], double v[{columns}]"
+    loops = f"for (int i = 0; i < {rows}; i++) for (int j = 0; j < {columns}; j++)"
+    nest = poly.from_c(f"void f(double A[{rows}][{columns}], {vectors}) {{ {loops} {{ {sums} }} }}")
+    kernel = poly.compile(nest, target="c:avx512", threads=threads)
     found = re.search(r"for \w+ in .*# vectorize\n\s*for \w+ in .*# unroll (\d)\n", str(kernel.schedule))
     assert (found and int(found[1])) == tile
     assert tile is None or kernel.source.count("+= sum_lanes_f64x8(") == tile

@@ -22,11 +22,13 @@ Contractions of matrices have register tiles of their own.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import ceil
 
 import islpy as isl
 
 from codegen.ir.expr import Load
+from codegen.ir.integer import Affine, Int, slopes
 from poly.analysis.contraction import formed
 from poly.autoschedule.rules.attempt import applied, attempt
 from poly.autoschedule.rules.form import Form
@@ -35,7 +37,7 @@ from poly.ir.edits import find_loop, parent
 from poly.ir.instances import Instances
 from poly.ir.nest import Nest, Statement
 from poly.ir.paths import loops_around, paths
-from poly.ir.strides import accesses, extent, is_contiguous, moved_iterator
+from poly.ir.strides import SELDOM, accesses, extent, is_contiguous, moved_iterator
 from poly.ir.tree import Band, bands, only_loops, parts, statements
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Distribute, Interchange, Order, Split, Step, Unroll, Vectorize
@@ -118,8 +120,8 @@ def _in_tiles(made: Schedule, outer: Band, cache: int) -> Schedule | None:
         streams |= arrays
         row += sum(length * nest.array(array).dtype.size for array in arrays)
     most = min(STREAMS // len(streams), cache // 2 // row)
-    size = next((size for size in range(most, 1, -1) if whole % size == 0), None)
-    return _tiled(made, outer, inner, size) if size else None
+    tiles = (_tiled(made, outer, inner, size) for size in range(most, 1, -1) if whole % size == 0)
+    return next(filter(None, tiles), None)
 
 
 def _rows(made: Schedule, outer: Band, inner: Band) -> frozenset[str]:
@@ -128,7 +130,7 @@ def _rows(made: Schedule, outer: Band, inner: Band) -> frozenset[str]:
     if bands(inner.body) or inner.vectorize or inner.unroll > 1:
         return frozenset()
     for name in statements(inner):
-        statement = nest.statement(name)
+        statement = _in_a_block(nest.statement(name))
         along, across = (moved_iterator(statement, found[name], band.name) for band in (inner, outer))
         if along is None or across is None or not _is_of_vectors(nest, statement, along):
             return frozenset()
@@ -143,6 +145,17 @@ def _is_of_vectors(nest: Nest, statement: Statement, along: str) -> bool:
         return False
     types = {nest.array(access.array).dtype for access in (found.output, found.left, found.right)}
     return len(types) == 1 and not types.pop().is_stored
+
+
+def _in_a_block(statement: Statement) -> Statement:
+    """The statement as it is in a block of rows: it adds to elements of the block's own, as to `y[i // 512, j]`."""
+
+    def stays(index: Int) -> bool:
+        return not index.is_affine and all(abs(slope) * SELDOM < 1 for slope in slopes(index).values())
+
+    target = statement.target
+    indices = tuple(Affine.of(0) if stays(index) else index for index in target.indices)
+    return replace(statement, target=replace(target, indices=indices))
 
 
 def _names(access: Load) -> frozenset[str]:
