@@ -12,7 +12,7 @@ from __future__ import annotations
 from codegen.ir.promotion import limits
 from codegen.ir.value_ranges import U16
 from codegen.macros import WRAPS
-from microkernels.dtypes import DTYPES, DType, f16, f32, f64, i32, i64
+from microkernels.dtypes import DTYPES, DType, f16, f32, f64, i16, i32, i64
 
 OPERATIONS = {"+": "add", "-": "sub", "*": "mul"}
 """The functions that replace operators."""
@@ -33,7 +33,7 @@ def functions() -> dict[str, str]:
             result |= {} if dtype.is_stored or dtype == f16 else _of_divisors(dtype)
         else:
             result |= _of_integers(dtype)
-    return {**result, **dict(map(_of_sums, (i32, i64))), **stored_floats()}
+    return {**result, **dict(map(_of_sums, (i16, U16, i32, i64))), **stored_floats()}
 
 
 def unsigned(dtype: DType) -> str:
@@ -44,7 +44,8 @@ def unsigned(dtype: DType) -> str:
 def _of_sums(dtype: DType) -> tuple[str, str]:
     """The function that adds to an unsigned sum: in such ones, compilers find those of products and of distances."""
     name, c = f"sum_{dtype.name}", unsigned(dtype)
-    return name, f"{WRAPS} static inline {c} {name}({c} a, {c} b) {{ return a + b; }}"
+    result = "a + b" if dtype.size >= i32.size else f"({c})(a + b)"
+    return name, f"{WRAPS} static inline {c} {name}({c} a, {c} b) {{ return {result}; }}"
 
 
 def _of_divisors(dtype: DType) -> dict[str, str]:

@@ -75,9 +75,13 @@ class Writer:
     def short(self) -> dict[str, DType]:
         return kept_short(self.program, self.ranges) if self.tiles else {}
 
-    def _kind(self, name: str) -> str:
+    def _kind(self, name: str, scope: LoopScope) -> str:
         """The type in C of a variable."""
-        return self.short.get(name, self.buffers[name].dtype).c_name
+        return self._short(scope).get(name, self.buffers[name].dtype).c_name
+
+    def _short(self, scope: LoopScope) -> dict[str, DType]:
+        """The types in which C keeps variables that are smaller than their own."""
+        return {name: kind for name, kind in self.short.items() if name not in scope.wide}
 
     def write(self, node: Node, scope: LoopScope) -> list[cgen.Generable]:
         """The C of a node."""
@@ -141,7 +145,7 @@ class Writer:
         body = self.write(node.body, replace(scope, declaring=scope.declaring.union(first.values())))
         names, read = names_in(body), reads(node.body, self.program)
         used = [self.buffers[name] for name in node.buffers if c_name(name) in names]
-        before = [f"{self._kind(b.name)} {declarator(b)};" for b in used if b.name not in first]
+        before = [f"{self._kind(b.name, scope)} {declarator(b)};" for b in used if b.name not in first]
         after = [f"(void){c_name(b.name)};" for b in used if b.name not in read]
         return [*map(Line, before), *body, *map(Line, after)]
 
@@ -255,7 +259,7 @@ class Writer:
             scope.near or frozenset(),
             scope.over,
             self.ranges,
-            self.short,
+            self._short(scope),
             scope.lanes and self.tiles,
         )
 
@@ -276,12 +280,15 @@ class Writer:
         into = scope.accumulators.get(run.statement)
         if into is None:
             text = printer.assign(body)
+        elif run.statement in scope.sums:
+            dtype = self.buffers[body.target.array].dtype
+            text = printer.summed(into, body, scope.smaller.get(run.statement, dtype))
         elif run.statement in scope.smaller:
             text = printer.extreme(into, body, scope.smaller[run.statement])
         else:
-            text = (printer.summed if run.statement in scope.sums else printer.update)(into, body)
+            text = printer.update(into, body)
         if run.statement in scope.declaring and printer.at(body.target) not in scope.held:
-            text = f"{self._kind(body.target.array)} {text}"
+            text = f"{self._kind(body.target.array, scope)} {text}"
         return [*asserted, Line(text, printer.names(body, into is None))] if text else asserted
 
 

@@ -121,11 +121,11 @@ class StatementPrinter:
         kept = self.short.get(statement.target.array, dtype)
         return f"{target} = {_converted(self.print(expr, kept if isinstance(expr, Const) else dtype), kept).text};"
 
-    def summed(self, target: str, statement: Assign) -> str:
-        """`target = sum_i32(target, …);`, into an unsigned variable of the size of the statement's target."""
+    def summed(self, target: str, statement: Assign, kind: DType) -> str:
+        """`target = sum_i32(target, …);`, into an unsigned variable of the size of a type."""
         dtype = self.buffers[statement.target.array].dtype
         value = _tight(_converted(self.print(statement.expr, dtype), dtype), PRIMARY)
-        return f"{target} = sum_{dtype.name}({target}, ({unsigned(dtype)}){value});"
+        return f"{target} = sum_{kind.name}({target}, ({unsigned(kind)}){value});"
 
     def extreme(self, target: str, statement: Assign, kind: DType) -> str:
         """`target = max_u8(target, …);`, into a variable of a type that has the value, which may be a smaller one."""

@@ -34,6 +34,8 @@ class LoopScope:
     """The statements whose variables are sums of unsigned integers."""
     smaller: Mapping[str, DType] = field(default_factory=dict)
     """The types of these variables that are smaller than their elements'."""
+    wide: frozenset[str] = frozenset()
+    """The locals that keep their own types, in loops whose sums compilers have instructions for."""
     lasting: Mapping[str, tuple[Shape, tuple[str, ...]]] = field(default_factory=dict)
     """The vectors that take in a vector loop's reductions, as these go on in a loop around it: by its variable."""
     held: Mapping[Element, str] = field(default_factory=dict)

@@ -18,10 +18,11 @@ from codegen.lanes.aligned import cut
 from codegen.lanes.division import Divisor, Reciprocals, divides_mostly, divisors, multiplies
 from codegen.lanes.gathers import gathered
 from codegen.lanes.masked import JammedLines, JammedLoop, jammed
+from codegen.lanes.narrow_sums import in_narrow_sums, narrow_sums
 from codegen.lanes.near import NearFunctions, calls_library, chunked, near_functions
 from codegen.lanes.neighbours import NeighbourLines, neighbours
 from codegen.lanes.reached import conjunction
-from codegen.lanes.reductions import Counter, Hoisted, LaneLoop, Shape, full_vectors, hoisted, partials, shape
+from codegen.lanes.reductions import Counter, Hoisted, LaneLoop, Partial, Shape, full_vectors, hoisted, partials, shape
 from codegen.lanes.register_tile import TileLoop, VectorTile, register_tile
 from codegen.lanes.scan import Scan, is_chained, scan
 from codegen.lanes.scan_loop import ScanLoop, ScanNames
@@ -30,11 +31,13 @@ from codegen.lanes.selection_loop import CHUNK, Ahead, Instead, Lane, SelectionL
 from codegen.lanes.simd import (
     LaneReduction,
     Lasting,
+    declared,
     invariants,
     kept_by_order,
     left_to_compilers,
     narrowest,
     reductions,
+    sums_distances,
     uses,
 )
 from codegen.lanes.specialised import parted
@@ -275,16 +278,31 @@ class VectorLoop:
     def _reduced(self, found: tuple[LaneReduction, ...], held: Hoisted) -> list[cgen.Generable]:
         """The loop with a variable for each of its reductions, for the compiler to vectorise."""
         own = partials(found, self.scope.taken)
-        into = {one.reduction.statement: one.one for one in own}
-        sums = frozenset(one.reduction.statement for one in own if one.is_sum)
+        one = self._within(self.scope.using(name for each in own for name in each.names))
         smaller = self._smaller(found)
-        lines = [
-            *held.lines,
-            *(one.begun(smaller.get(one.reduction.statement)) for one in own),
+        begun = (each.begun(smaller.get(each.reduction.statement)) for each in own)
+        lines = one._narrow(own) or [
             Line(EACH_VECTOR),
-            around(self.loop, self._body(replace(self.scope, accumulators=into, sums=sums, smaller=smaller))),
+            around(self.loop, one._accumulating(own, [each.one for each in own], smaller)),
         ]
-        return self._if_entered([*lines, *(one.ended for one in own)])
+        return self._if_entered([*held.lines, *begun, *lines, *(each.ended for each in own)])
+
+    def _narrow(self, own: tuple[Partial, ...]) -> list[cgen.Generable] | None:
+        """The loop in blocks, whose sums are in smaller types than the results."""
+        found = narrow_sums([one.reduction for one in own], self.loop, self._program)
+        if found is None or self.loop.end is None:
+            return None
+        return in_narrow_sums(self.loop, self.loop.end, found, own, self.scope.taken, partial(self._accumulating, own))
+
+    def _accumulating(
+        self, own: tuple[Partial, ...], names: Sequence[str], smaller: Mapping[str, DType]
+    ) -> list[cgen.Generable]:
+        """The loop's body, which accumulates in variables, of smaller types in some cases."""
+        into = {one.reduction.statement: name for one, name in zip(own, names, strict=True)}
+        sums = frozenset(one.reduction.statement for one in own if one.is_sum)
+        scope = replace(self.scope, accumulators=into, sums=sums, smaller=smaller)
+        as_it_is = sums_distances([one.reduction for one in own], self.loop.body, self._program)
+        return self._body(replace(scope, wide=declared(self.loop.body), lanes=False) if as_it_is else scope)
 
     def _smaller(self, found: tuple[LaneReduction, ...]) -> dict[str, DType]:
         """The smaller types that have the least and the greatest of the loop's values, if there is one in each case."""

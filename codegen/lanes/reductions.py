@@ -167,6 +167,11 @@ class Partial:
         """The reduction's element takes in its scalar."""
         return self.stored(f"({self.reduction.dtype.c_name}){self.one}" if self.is_sum else self.one)
 
+    def added(self, part: str, kind: DType) -> str:
+        """Its scalar, an unsigned sum, takes in one of integers of a smaller type."""
+        own = self.reduction.dtype
+        return f"{self.one} = sum_{own.name}({self.one}, ({unsigned(own)})({kind.c_name}){part});"
+
     def total(self, shape: Shape, vectors: str) -> str:
         """The lanes of the first of some vectors, combined."""
         return f"{self.helper('_lanes', shape)}({vectors})"

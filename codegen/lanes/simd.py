@@ -8,12 +8,12 @@ for (j…)                            f32x16 s_sum[4];
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from codegen.arithmetic import least, most, update
 from codegen.declarations import touched
-from codegen.ir.expr import Binary, Load, loads, looked_up, placed
+from codegen.ir.expr import Binary, Cast, Load, loads, looked_up, placed
 from codegen.ir.expr import Node as ExprNode
 from codegen.ir.expr import walk as expressions
 from codegen.ir.integer import Int, Test
@@ -125,7 +125,7 @@ def reductions(body: Node, program: Program, variable: str) -> tuple[LaneReducti
 
 
 def left_to_compilers(found: tuple[LaneReduction, ...], body: Node, program: Program) -> bool:
-    """Whether a loop only reduces integers of smaller types than the results.
+    """Whether a loop only reduces integers of smaller types than the results, or sums distances of such.
 
     The order of integers makes no difference, so compilers vectorise the loop as it is, with as many iterations as a
     vector has of the smallest elements. A loop over the lanes of the results would have the smallest in parts of one.
@@ -137,9 +137,49 @@ def left_to_compilers(found: tuple[LaneReduction, ...], body: Node, program: Pro
     plain = all(one.op != "*" and not one.dtype.is_float for one in found)
     return (
         plain
-        and every == {one.statement for one in found}
+        and (every == {one.statement for one in found} or sums_distances(found, body, program))
         and any(size < min(one.dtype.size for one in found) for size in read)
     )
+
+
+def sums_distances(found: Sequence[LaneReduction], body: Node, program: Program) -> bool:
+    """Whether a loop only sums integers, elements' products, and the magnitudes and products of their differences.
+
+    Compilers have instructions for these if nothing is converted in between. The differences may be in locals.
+    """
+    every, own = list(uses(body)), declared(body)
+    dtypes = {buffer.name: buffer.dtype for buffer in program.buffers}
+    sums = {one.statement for one in found if one.op == "+" and not one.dtype.is_float}
+
+    def is_element(expr: ExprNode) -> bool:
+        inner = uncast(expr)
+        return isinstance(inner, Load) and inner.array not in own
+
+    def may_be(assign: Assign) -> bool:
+        made = [node for node in expressions(assign.expr) if isinstance(node, Binary)]
+        differences = [node for node in made if node.op == "-"]
+        products = [node for node in made if node.op == "*"]
+        factors = (uncast(factor) for node in products for factor in (node.left, node.right))
+        return (
+            len(differences) + len(products) == len(made)
+            and all(is_element(part) for node in differences for part in (node.left, node.right))
+            and all(isinstance(factor, Load) or factor in differences for factor in factors)
+        )
+
+    def is_distance(use: Use) -> bool:
+        assign = program.statements[use.statement].body
+        if not isinstance(assign, Assign) or use.nested or use.conditional or not may_be(assign):
+            return False
+        value, target = uncast(assign.expr), assign.target.array
+        difference = isinstance(value, Binary) and value.op == "-"
+        return use.statement in sums or (target in own and difference and not dtypes[target].is_float)
+
+    return len(sums) == len(found) and all(map(is_distance, every))
+
+
+def uncast(expr: ExprNode) -> ExprNode:
+    """What is converted, once or more often."""
+    return uncast(expr.operand) if isinstance(expr, Cast) else expr
 
 
 def narrowest(body: Node, program: Program, variable: str) -> int | None:
