@@ -282,6 +282,7 @@ class Model:
             0 if choice.pack_right else right.stride(step) * size,
             output.stride(row) * size,
             not (choice.pack_left or left.is_even(self._rows.extents)),
+            0 if choice.pack_left else left.stride(step) * size,
         )
 
     def _shared(self, choice: Choice) -> float:

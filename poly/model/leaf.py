@@ -219,7 +219,7 @@ class PlainStatement:
             return 0 if side in self.packed else self.sides[side].stride(loop) * self.dtype.size
 
         even = "left" in self.packed or self.sides["left"].is_even(self.view.digits(at[micro.rows.name]))
-        return Pitches(apart("left", row), apart("right", step), apart("output", row), not even)
+        return Pitches(apart("left", row), apart("right", step), apart("output", row), not even, apart("left", step))
 
     def _stores(self, micro: Micro, at: Mapping[str, int]) -> Stores:
         def stride(band: Band | None) -> int:

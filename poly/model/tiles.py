@@ -52,13 +52,14 @@ class Pitches:
     """Bytes from row to row of the left operand and the output, and from step to step of the right operand.
 
     0 for packed operands. `uneven` tells that rows of the left operand in place are not all as far apart, so that a
-    tile has a pointer to each.
+    tile has a pointer to each. `left_steps` are the bytes from step to step of the left operand.
     """
 
     left: int
     right: int
     output: int
     uneven: bool = False
+    left_steps: int = 0
 
 
 @dataclass(frozen=True)
@@ -93,11 +94,17 @@ class TileCalls:
         """The time on one core, in vector multiply-adds."""
         lanes = target.isa.lanes(self.dtype)
         widths = edges(ceil(self.n / lanes), tuple([ceil(cut / lanes) for cut in self.columns]))
-        place = self._place(target)
         return (
             self.others
             * sum(
-                many * times * (self._sums(target, rows, vectors) + self.steps * vectors * place + self._branches(rows))
+                many
+                * times
+                * (
+                    self._sums(target, rows, vectors)
+                    + self._right_place(target, vectors)
+                    + self._left_place(target, rows)
+                    + self._branches(rows)
+                )
                 for many, rows in edges(ceil(self.m), self.rows)
                 for times, vectors in widths
             )
@@ -122,14 +129,35 @@ class TileCalls:
         """The time to turn to one tile's calls, and back from them, where it has fewer rows than those before it."""
         return EDGE * ceil(self.steps / self.steps_a_call) * (rows < self.rows[-1] < self.m)
 
-    def _place(self, target: Target) -> float:
-        """The time of a vector of the right operand in place, between the measured classes of a page's lines."""
-        if not self.pitches.right:
+    def _right_place(self, target: Target, vectors: int) -> float:
+        """The time of one tile's lines of the right operand in place.
+
+        Measured rows begin behind a line, so that each of their vectors has a line of its own; of whole lines apart,
+        short vectors share lines.
+        """
+        pitch = self.pitches.right
+        if not pitch:
             return 0.0
+        whole = ceil(vectors * target.isa.vector_bytes / LINE)
+        lines = vectors if pitch % LINE else min(vectors, whole)
+        return self.steps * lines * self._place(target, line_classes(pitch))
+
+    def _left_place(self, target: Target, rows: int) -> float:
+        """The time of one tile's lines of the left operand in place, if rows are neighbours and steps share sets.
+
+        Elements do not cross lines, so that they cost only what sets in common do.
+        """
+        apart, pitch = self.pitches.left, self.pitches.left_steps
+        if not 0 < apart < LINE or pitch < LINE:
+            return 0.0
+        shared = self._place(target, line_classes(pitch)) - self._place(target, PAGE // LINE)
+        return self.steps * ceil(rows * apart / LINE) * max(0.0, shared)
+
+    def _place(self, target: Target, classes: int) -> float:
+        """The time of a line in place, between the measured classes of a page's lines."""
         rows: dict[float, dict[float, float]] = {}
         for one in target.costs.places:
             rows.setdefault(one.steps, {})[one.classes] = one.cost
-        classes = line_classes(self.pitches.right)
         return between(self.steps_a_call, {steps: between(classes, costs) for steps, costs in rows.items()})
 
     def _stored(self, lanes: int) -> float:

@@ -80,19 +80,23 @@ def test_rows_begin_in_classes_of_a_pages_lines(pitch: int, classes: int) -> Non
     assert line_classes(pitch) == classes == len({n * pitch % 4096 // 64 for n in range(4096)}) or pitch % 64
 
 
-def calls(right: int, left: int = 0) -> TileCalls:
-    return TileCalls(f32, 96, 96, 256, 1, (6,), (16,), 256, Pitches(left, right, 0))
+def calls(right: int, left: int = 0, left_steps: int = 0) -> TileCalls:
+    return TileCalls(f32, 96, 96, 256, 1, (6,), (16,), 256, Pitches(left, right, 0, left_steps=left_steps))
 
 
-def test_a_vector_in_place_takes_what_was_measured_for_its_pitch() -> None:
+def test_a_line_in_place_takes_what_was_measured_for_its_pitch() -> None:
+    """The two vectors of a tile's row share a line, unless rows begin anywhere in one, as do a column's six rows."""
+
     def change(costs: TileCosts) -> TileCosts:
         return replace(costs, places=(PlaceCost(256, 1, 3.0), PlaceCost(256, 64, 1.0)))
 
     where = target(AVX2, change)
-    packed, conflicts, apart = (calls(pitch).time(where) for pitch in (0, 4096, 4160))
-    vectors = 96 / 6 * 256 * 96 / 8
-    assert conflicts - packed == pytest.approx(3 * vectors)
-    assert apart - packed == pytest.approx(vectors)
+    packed, conflicts, apart, anywhere = (calls(pitch).time(where) for pitch in (0, 4096, 4160, 4100))
+    lines = 96 / 6 * 256 * 96 / 16
+    assert conflicts - packed == pytest.approx(3 * lines)
+    assert apart - packed == pytest.approx(lines) and anywhere - packed == pytest.approx(2 * lines)
+    turned, turned_apart = (calls(0, 4, steps).time(where) for steps in (4096, 4160))
+    assert turned - packed == pytest.approx((3 - 1) * lines) and turned_apart == packed
 
 
 def test_rows_of_the_left_operand_crowd_a_set_by_its_ways() -> None:

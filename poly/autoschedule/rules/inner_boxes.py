@@ -77,14 +77,19 @@ class InnerBox:
         """The time relative to that of multiply-adds of whole vectors with operands in the first level."""
         lanes = target.isa.lanes(self.dtype)
         m, n = float(self.extent(self.row)), float(self.extent(self.column))
-        kernel, steps = self.kernel(target.isa), float(self.steps)
+        steps = float(self.steps)
+        computed = min(self._computed(target, kernel) for kernel in self.kernels(target.isa)) * lanes / (m * n * steps)
+        copy = target.line("turned copy", "L2") / (LINE // self.dtype.size)
+        return computed + lanes * (self.packed * copy / self._uses_of_right() + self._lines(target) / n)
+
+    def _computed(self, target: Target, kernel: OuterProduct) -> float:
+        """The time of a call's register tiles of one shape, or in which they read the right operand."""
+        m, n, steps = float(self.extent(self.row)), float(self.extent(self.column)), float(self.steps)
         calls = TileCalls(
             self.dtype, m, n, steps, 1.0, (kernel.rows,), (kernel.columns,), steps, self._pitches,
             operations=self.contraction.product.operations, stores=self._stores,
         )  # fmt: skip
-        computed = max(calls.time(target), self._streamed(target, kernel)) * lanes / (m * n * steps)
-        copy = target.line("turned copy", "L2") / (LINE // self.dtype.size)
-        return computed + lanes * (self.packed * copy / self._uses_of_right() + self._lines(target) / n)
+        return max(calls.time(target), self._streamed(target, kernel))
 
     def _streamed(self, target: Target, kernel: OuterProduct) -> float:
         """The time in which each tile reads the right operand from the last level, if a panel exceeds L2; else 0."""
@@ -119,7 +124,8 @@ class InnerBox:
         c, size = self.contraction, self.dtype.size
         right = 0 if self.packed else distance(self.nest, c.right, self.reduction[-1])
         left, output = (distance(self.nest, access, self.row) for access in (c.left, c.output))
-        return Pitches(left * size, right * size, output * size)
+        steps = distance(self.nest, c.left, self.reduction[-1])
+        return Pitches(left * size, right * size, output * size, left_steps=steps * size)
 
     @property
     def _stores(self) -> Stores:
