@@ -102,10 +102,15 @@ class Grid:
                 yield TileStructure(rows_inside, left, right > 0, right == 2, parallel)
 
     def knobs(self, structure: TileStructure) -> dict[str, tuple[Value, ...]]:
-        """The values of each knob, ascending."""
+        """The values of each knob, ascending.
+
+        Rows that leave none over are among them where one more tile takes longer than noise, so of few known rows.
+        """
         coarse, usual = self.coarse, self._usual
         all_rows = {m} if (m := self.work.m) <= max(ROWS) else set()
-        rows = {r for r in (COARSE_ROWS if coarse else ROWS) if r < m} | {usual.rows} | all_rows
+        few = usual.rows > (NEARLY - 1) * m and not self._open(self.work.rows)
+        even = {r for r in ROWS if m % r == 0} if few else set()
+        rows = {r for r in (COARSE_ROWS if coarse else ROWS) if r < m} | {usual.rows} | all_rows | even
         most = (*(COARSE_DEPTHS if coarse else DEPTHS), panel_steps(usual, self.target.caches))
         return {
             "rows": tuple(sorted(rows)),

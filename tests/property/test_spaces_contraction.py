@@ -23,7 +23,7 @@ from poly.compilation import compile_nest
 from poly.lowering.lower import lower
 from poly.model import Caches
 from poly.model.core import Target
-from poly.model.grid import Grid
+from poly.model.grid import NEARLY, Grid
 from poly.model.schedules import predicted
 from poly.schedules.makeable import check_makeable
 from poly.schedules.steps import Pack, Tensorize
@@ -221,7 +221,8 @@ def test_a_space_is_the_same_each_time() -> None:
     contraction, sizes = Contraction("ik,kj->ij"), {"Ni": 50, "Nj": 70, "Nk": 90}
     first, second = space(contraction, sizes, coarse=True), space(contraction, sizes, coarse=True)
     assert list(first) == list(second) and first.ranked() == second.ranked()
-    assert str(first) == str(second) and first.choice == second.choice == first.ranked()[0]
+    assert str(first) == str(second) and first.choice == second.choice
+    assert first.predict(first.choice).seconds <= NEARLY * first.predict(first.ranked()[0]).seconds
 
 
 def test_neighbours_across_structures() -> None:
