@@ -17,7 +17,7 @@ import cgen
 
 from codegen import style
 from codegen.elementary import vector_functions
-from codegen.ir.expr import Expr, FunctionCall, Load, Logic, Predicate, Ternary, loads, map_operands, walk
+from codegen.ir.expr import Expr, FunctionCall, Load, Logic, Predicate, Ternary, loads, map_loads, map_operands, walk
 from codegen.ir.integer import Int, Linear
 from codegen.ir.loop_ir import Node
 from codegen.ir.program import Assign, Buffer, Program
@@ -162,10 +162,14 @@ class VectorCalls:
 def vector_calls(body: Node, program: Program, taken: frozenset[str]) -> VectorCalls | None:
     """The calls in a loop's body that can be those of vectors: of one type, and in every iteration.
 
-    None if there are none, or if a local that is kept is no number of this type.
+    None if there are none, or if a local that is kept is no number of this type. What keeps a value stands for the
+    element in which it was stored, too: some CPUs take long to load a vector that was stored across lines.
     """
     every = list(uses(body))
     own = declared(body)
+    buffers = {buffer.name: buffer for buffer in program.buffers}
+    once = len({use.statement for use in every}) == len(every)
+    stored: dict[Element, Load] = {}
     calls: dict[str, tuple[Called, ...]] = {}
     rest: dict[str, Assign] = {}
     for use in every:
@@ -173,16 +177,23 @@ def vector_calls(body: Node, program: Program, taken: frozenset[str]) -> VectorC
         assign = statement.body
         if not isinstance(assign, Assign) or use.nested or use.conditional or statement.where is not None:
             return None
+        printer = printer_of(use, program)
         if use.statement not in rest:
-            parted = _Parted(program, printer_of(use, program), taken)
-            rest[use.statement] = replace(assign, expr=parted.without(assign.expr))
+            parted = _Parted(program, printer, taken)
+            rest[use.statement] = replace(assign, expr=_known(parted.without(assign.expr), printer, stored))
             calls[use.statement] = tuple(parted.found)
             taken = parted.taken
+        target, value = assign.target, rest[use.statement].expr
+        stored = {element: kept for element, kept in stored.items() if element.array != target.array}
+        kept = {called.kept.key: called.kept.dtype for called in calls[use.statement]}
+        buffer = buffers[target.array]
+        outside = once and assign.op == "=" and buffer.kind != "local"
+        if outside and isinstance(value, Load) and kept.get(value.array) == buffer.dtype:
+            stored[printer.at(target)] = value
     values = [called.kept for found in calls.values() for called in found]
     if len({kept.dtype for kept in values}) != 1:
         return None
     dtype = values[0].dtype
-    buffers = {buffer.name: buffer for buffer in program.buffers}
     crossing = [buffers[name] for name in _crossing(every, calls, rest) if name in own]
     if any(buffer.shape or buffer.dtype != dtype for buffer in crossing):
         return None
@@ -193,6 +204,11 @@ def vector_calls(body: Node, program: Program, taken: frozenset[str]) -> VectorC
         locals_.append(Kept(buffer.name, dtype, lanes, one))
         taken |= {lanes, one}
     return VectorCalls(dtype, program.isa.lanes(dtype), calls, rest, (*values, *locals_))
+
+
+def _known(expr: Expr, printer: StatementPrinter, stored: Mapping[Element, Load]) -> Expr:
+    """The expression with what keeps their values in place of elements that were stored."""
+    return map_loads(expr, lambda load: stored.get(printer.at(load), load))
 
 
 class _Parted:

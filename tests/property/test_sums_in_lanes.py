@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import exp
 
 import numpy as np
 import pytest
 
 import poly
-from poly import f64
+from poly import f32, f64
 from poly.ir.tree import bands
 
 N = poly.sizes("N")
@@ -82,3 +83,35 @@ def test_every_element_is_taken_once(nest: poly.Function, target: str) -> None:
 def test_none_is_in_lanes_where_the_order_is_kept(nest: poly.Function) -> None:
     kept = replace(nest, reassociate=False)
     assert not any(band.vectorize for band in bands(poly.compile(kept, records=False).schedule.tree))
+
+
+@poly.nest
+def exp_and_sums(x: f32[N], y: f32[N], s: f32[1]):
+    for i in range(N):
+        y[i] = exp(x[i])
+        s[0] += y[i]
+        y[i] = 2 * y[i]
+        s[0] += y[i] * y[i]
+
+
+@poly.nest
+def exp_of_exp(x: f32[N], y: f32[N], z: f32[N], s: f32[1]):
+    for i in range(N):
+        y[i] = exp(-x[i])
+        z[i] = exp(y[i]) - y[i]
+        s[0] += y[i] + z[i]
+
+
+@pytest.mark.parametrize("target", ["c:avx512", "c:avx2"])
+@pytest.mark.parametrize("nest", [exp_and_sums, exp_of_exp], ids=lambda nest: nest.name)
+def test_a_vector_that_was_stored_is_not_loaded_again(nest: poly.Function, target: str) -> None:
+    kernel = poly.compile(nest, target=target, records=False, threads=1)
+    assert ("s_lanes.lane[lane] += exp_lanes.lane[lane];" in kernel.source) == (nest is exp_and_sums)
+    for size in (1, 2, 7, 16, 31, 33, 64, 131):
+        rng = np.random.default_rng(size)
+        arrays = [rng.random(1 if array.name == "s" else size, np.float32) for array in nest.arrays]
+        expected = [x.copy() for x in arrays]
+        nest.reference(*expected)
+        kernel(*arrays)
+        for got, wanted in zip(arrays, expected, strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=1e-5)
