@@ -9,7 +9,7 @@ from codegen.ir.expr import Binary, Const, Expr, Load, Unary
 from codegen.ir.instructions import Barrier, Call, Cell, Factor, Instruction, Let, Memory, Pointer, Table, Value, Write
 from codegen.ir.integer import Int, Linear
 from codegen.names import c_name
-from codegen.scalar import literal
+from codegen.typed_text import literal
 from microkernels.dtypes import DType
 
 FENCES: Mapping[Memory, str] = {"local": "CLK_LOCAL_MEM_FENCE", "global": "CLK_GLOBAL_MEM_FENCE"}

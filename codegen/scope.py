@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from codegen.elements import Element
 from codegen.ir.integer import Int, Test
 from codegen.ir.loop_ir import For, Once
 from codegen.ir.program import Program
@@ -13,7 +14,6 @@ from codegen.lanes.reductions import Shape
 from codegen.lanes.selection_loop import Instead
 from codegen.lanes.vector_calls import VectorCalls
 from codegen.names import c_name
-from codegen.scalar import Element
 from microkernels.dtypes import DType
 
 

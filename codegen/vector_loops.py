@@ -9,6 +9,7 @@ from typing import ClassVar, Protocol
 
 import cgen
 
+from codegen.elements import Element
 from codegen.ir.integer import Int
 from codegen.ir.loop_ir import NO_MARK, For, Node, substituted, written_out
 from codegen.ir.program import Assign, Buffer, Program
@@ -44,7 +45,7 @@ from codegen.lanes.specialised import parted
 from codegen.lanes.spread import in_vectors, spread_names
 from codegen.lanes.vector_calls import VectorCalls, fetched, vector_calls
 from codegen.macros import EACH_VECTOR, IN_ORDER
-from codegen.scalar import Element, StatementPrinter
+from codegen.scalar import StatementPrinter
 from codegen.scope import LoopScope
 from codegen.style import Line, around, block, branch
 from microkernels.dtypes import DType

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from codegen.elements import strides
 from codegen.ir.integer import Linear, extent, in_c, primary, product
 from codegen.ir.program import Buffer
 from codegen.ir.signature import Signature
 from codegen.names import c_name, fresh, function_name
 from codegen.parameters import Parameter, buffer_parameter, call_parameters, prototype, size_parameters
-from codegen.scalar import strides
 
 OVERLAP = """static inline int overlap(const char *a, int64_t a_bytes, const char *b, int64_t b_bytes)
 {

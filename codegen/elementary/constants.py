@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from codegen.elementary.polynomials import horner
-from codegen.scalar import literal
+from codegen.typed_text import literal
 from microkernels.dtypes import DType, f32, f64
 
 

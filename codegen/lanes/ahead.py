@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from codegen.elements import Element
 from codegen.ir.expr import Load, loads
 from codegen.ir.loop_ir import Node
 from codegen.ir.program import Assign, Program
 from codegen.lanes.simd import is_apart, printer_of, reductions, uses
-from codegen.scalar import Element
 
 Place = Element | Load
 

@@ -16,13 +16,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from codegen.elements import Element, strides
 from codegen.ir.expr import FunctionCall, Load, loads, walk
 from codegen.ir.integer import Compare, Linear, primary
 from codegen.ir.loop_ir import For, Node
 from codegen.ir.program import Assign, Program
 from codegen.lanes.simd import printer_of, uses
 from codegen.names import fresh
-from codegen.scalar import Element, StatementPrinter, strides
+from codegen.scalar import StatementPrinter
 from codegen.style import Line
 
 MANY = 8

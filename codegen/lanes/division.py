@@ -24,14 +24,16 @@ from dataclasses import dataclass, replace
 import cgen
 
 from codegen import style
+from codegen.elements import Element
 from codegen.ir.expr import Binary, Const, Expr, FunctionCall, Load, accessed
 from codegen.ir.expr import walk as expressions
 from codegen.ir.loop_ir import For, Node
 from codegen.ir.program import Assign, Program
 from codegen.lanes.simd import declared, printer_of, uses
 from codegen.names import c_name, fresh
-from codegen.scalar import Element, StatementPrinter, literal
+from codegen.scalar import StatementPrinter
 from codegen.style import Line, block
+from codegen.typed_text import literal
 from microkernels.dtypes import DType, f32, f64
 
 FUSES = "-mfma"

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from codegen.elements import Element
 from codegen.ir.expr import loads, looked_up
 from codegen.ir.integer import Int, Linear
 from codegen.ir.loop_ir import Node
@@ -20,7 +21,7 @@ from codegen.ir.program import Assign, Program
 from codegen.lanes.simd import declared, printer_of, uses
 from codegen.lanes.vector_calls import Whole
 from codegen.names import c_name, fresh
-from codegen.scalar import Element, StatementPrinter
+from codegen.scalar import StatementPrinter
 from microkernels.dtypes import DType
 
 

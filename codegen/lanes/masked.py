@@ -23,6 +23,7 @@ from typing import NamedTuple
 import cgen
 
 from codegen import style
+from codegen.elements import Element
 from codegen.ir.expr import accessed, loads
 from codegen.ir.integer import Compare, Int, Linear, Test, floor_quotient, gaps, maximum, minimum, parts_of
 from codegen.ir.loop_ir import Block, Declare, For, If, Node, Run, substituted
@@ -33,8 +34,9 @@ from codegen.lanes.simd import Use, declared, is_apart, printer_of
 from codegen.lanes.vectors import PART
 from codegen.macros import HIDDEN
 from codegen.names import c_name, fresh
-from codegen.scalar import Element, StatementPrinter, literal
+from codegen.scalar import StatementPrinter
 from codegen.style import Line
+from codegen.typed_text import literal
 
 
 @dataclass(frozen=True)

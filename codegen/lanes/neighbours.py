@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import cgen
 
 from codegen import style
+from codegen.elements import Element
 from codegen.ir.expr import Binary, Const, Load, Unary, accessed, loads, walk
 from codegen.ir.integer import Int, Linear
 from codegen.ir.loop_ir import For, Node, substituted
@@ -29,7 +30,7 @@ from codegen.lanes.masked import Holding, is_dense
 from codegen.lanes.reductions import MASKED_SIZE, each_lane, lane_index
 from codegen.lanes.simd import declared, printer_of, uses
 from codegen.names import c_name, fresh
-from codegen.scalar import Element, StatementPrinter
+from codegen.scalar import StatementPrinter
 from codegen.style import Line
 from codegen.workspace import LINE
 from microkernels.dtypes import DType

@@ -18,6 +18,7 @@ import cgen
 
 from codegen import style
 from codegen.arithmetic import unsigned
+from codegen.elements import Element
 from codegen.ir.expr import loads
 from codegen.ir.integer import Compare, Int, Linear, Test, minimum
 from codegen.ir.loop_ir import For
@@ -26,7 +27,7 @@ from codegen.lanes.simd import LaneReduction, neutral
 from codegen.lanes.vector_calls import Kept, VectorCalls, in_lanes
 from codegen.macros import EACH_LANE, HIDDEN
 from codegen.names import c_name, fresh
-from codegen.scalar import Element, StatementPrinter
+from codegen.scalar import StatementPrinter
 from codegen.style import Line
 from microkernels.dtypes import DType, i32
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import cgen
 
 from codegen import style
+from codegen.elements import Element
 from codegen.ir.expr import Load, accessed, loads
 from codegen.ir.integer import Compare, Int, Linear, minimum
 from codegen.ir.loop_ir import Block, Comment, For, Node, substituted, written_out
@@ -26,8 +27,9 @@ from codegen.lanes.reductions import counted, each_lane
 from codegen.lanes.simd import declared, printer_of, uses
 from codegen.lanes.vector_calls import VectorCalls, in_lanes, vector_calls
 from codegen.names import all_fresh, c_name, fresh
-from codegen.scalar import Element, StatementPrinter, literal
+from codegen.scalar import StatementPrinter
 from codegen.style import Line
+from codegen.typed_text import literal
 from microkernels.dtypes import DType, i32
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from codegen.elements import Element
 from codegen.ir.expr import Binary, Expr, FunctionCall, Load, Unary, accessed, loads
 from codegen.ir.integer import Linear, lookups
 from codegen.ir.loop_ir import Block, Comment, Node, Run
@@ -15,7 +16,6 @@ from codegen.ir.promotion import type_of
 from codegen.lanes.selection import Update
 from codegen.lanes.simd import OFFSETS, Use, declared, is_apart, placed_assign, uses
 from codegen.names import c_name
-from codegen.scalar import Element
 from microkernels.dtypes import DType
 
 CALLS = ("min", "max")

@@ -21,6 +21,7 @@ import cgen
 
 from codegen import style
 from codegen.arithmetic import update
+from codegen.elements import Element
 from codegen.ir.expr import placed
 from codegen.ir.integer import Int, Linear
 from codegen.ir.loop_ir import Node, substituted
@@ -29,7 +30,7 @@ from codegen.lanes.scan import Scan
 from codegen.lanes.simd import WORDS, neutral
 from codegen.macros import EACH_LANE
 from codegen.names import all_fresh
-from codegen.scalar import Element, StatementPrinter
+from codegen.scalar import StatementPrinter
 from codegen.style import Line
 
 Body = Callable[[Sequence[Node], Mapping[Element, str]], list[cgen.Generable]]

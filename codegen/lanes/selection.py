@@ -20,13 +20,13 @@ from dataclasses import dataclass
 from math import inf
 from typing import Protocol
 
+from codegen.elements import Element
 from codegen.ir.expr import Const, Expr, Load, Logic, Predicate, Ternary, Truth, accessed
 from codegen.ir.integer import Linear
 from codegen.ir.loop_ir import Node
 from codegen.ir.program import Assign, Program
 from codegen.ir.promotion import limits, type_of
 from codegen.lanes.simd import OFFSETS, Use, declared, placed_assign, printer_of, uses
-from codegen.scalar import Element
 from microkernels.dtypes import DType, i8, i16, u8
 
 FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}

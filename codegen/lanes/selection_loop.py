@@ -9,13 +9,14 @@ import cgen
 
 from codegen import style
 from codegen.arithmetic import most, update
+from codegen.elements import Element
 from codegen.ir.integer import Compare, Int, Linear, Test, minimum
 from codegen.ir.program import Assign
 from codegen.lanes.reductions import Counter
 from codegen.lanes.selection import Selection
 from codegen.lanes.simd import LaneReduction, neutral
 from codegen.names import all_fresh, c_name
-from codegen.scalar import Element, StatementPrinter
+from codegen.scalar import StatementPrinter
 from codegen.style import Line
 from microkernels.dtypes import DType, i64
 

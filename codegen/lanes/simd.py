@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from codegen.arithmetic import least, most, update
 from codegen.declarations import touched
+from codegen.elements import Element
 from codegen.ir.expr import Binary, Cast, Load, loads, looked_up, placed
 from codegen.ir.expr import Node as ExprNode
 from codegen.ir.expr import walk as expressions
@@ -20,7 +21,8 @@ from codegen.ir.integer import Int, Test
 from codegen.ir.loop_ir import Declare, For, If, Node, Run, inside, walk, written_out
 from codegen.ir.program import Assign, Buffer, Program
 from codegen.names import c_name
-from codegen.scalar import Element, StatementPrinter, literal
+from codegen.scalar import StatementPrinter
+from codegen.typed_text import literal
 from microkernels.dtypes import DType, f32, f64, i32, i64
 
 WORDS = {"+": "sum", "*": "product"}

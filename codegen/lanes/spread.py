@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import cgen
 
 from codegen import style
+from codegen.elements import Element
 from codegen.ir.expr import loads
 from codegen.ir.integer import Compare, Int, Linear, floor_quotient, maximum
 from codegen.ir.loop_ir import Block, For, Node, Run
@@ -27,7 +28,6 @@ from codegen.ir.program import APART, Assign, Program
 from codegen.lanes.simd import Use, printer_of
 from codegen.macros import EACH_LANE
 from codegen.names import all_fresh, c_name
-from codegen.scalar import Element
 from codegen.style import Line, around
 
 FEW = 16

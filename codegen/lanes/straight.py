@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections import defaultdict
 from functools import reduce
 
+from codegen.elements import Element
 from codegen.ir.expr import loads
 from codegen.ir.integer import Int
 from codegen.ir.loop_ir import For, Node, walk
 from codegen.ir.program import Assign, Program
 from codegen.ir.ranges import Ranges
 from codegen.lanes.simd import declared, printer_of, uses
-from codegen.scalar import Element
 
 UNROLLED = 16
 """The most iterations of a loop that gcc unrolls completely."""

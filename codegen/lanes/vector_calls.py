@@ -17,6 +17,7 @@ import cgen
 
 from codegen import style
 from codegen.elementary import vector_functions
+from codegen.elements import Element, strides
 from codegen.ir.expr import Expr, FunctionCall, Load, Logic, Predicate, Ternary, loads, map_loads, map_operands, walk
 from codegen.ir.integer import Int, Linear
 from codegen.ir.loop_ir import Node
@@ -24,7 +25,7 @@ from codegen.ir.program import Assign, Buffer, Program
 from codegen.lanes.simd import Use, declared, printer_of, uses
 from codegen.lanes.vectors import WHOLE
 from codegen.names import c_name, fresh
-from codegen.scalar import Element, StatementPrinter, strides
+from codegen.scalar import StatementPrinter
 from codegen.style import Line
 from microkernels.dtypes import DType
 

@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from codegen.elements import Element, strides
 from codegen.ir.expr import Const, Expr, accessed
 from codegen.ir.integer import Linear
 from codegen.ir.loop_ir import Node, Run
 from codegen.ir.program import Assign, Program
 from codegen.lanes.simd import Use, placed_assign, printer_of
-from codegen.scalar import Element, StatementPrinter, strides
+from codegen.scalar import StatementPrinter
 
 WORDS = (4, 8)
 """The bytes of words."""

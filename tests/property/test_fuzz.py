@@ -46,7 +46,7 @@ from fuzz.syntax import (
 from fuzz.workers import Worker
 
 import poly
-from codegen import scalar
+from codegen import elements
 from codegen.ir.integer import Linear
 from poly.ir.edits import sequence
 from poly.ir.tree import Sequence
@@ -278,14 +278,14 @@ def test_an_error_that_is_none_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_wrong_stride(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The test that is printed fails where poly does, and passes elsewhere."""
-    true = scalar.strides
+    true = elements.strides
 
     def wrong(buffer):
         found = true(buffer)
         return (Linear.of(1), *found[1:]) if len(found) > 1 else found
 
     with monkeypatch.context() as broken:
-        broken.setattr(scalar, "strides", wrong)
+        broken.setattr(elements, "strides", wrong)
         failure = found_by(range(60), tmp_path)
         pair = smallest(failure)
         assert not pair.steps
@@ -298,7 +298,7 @@ def test_a_wrong_stride(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
     exec(compile(text, str(path), "exec"), space)
     space["test_printed"]()
     with monkeypatch.context() as broken, pytest.raises(AssertionError):
-        broken.setattr(scalar, "strides", wrong)
+        broken.setattr(elements, "strides", wrong)
         broken.setenv("POLY_CACHE_DIR", str(tmp_path))
         space["test_printed"]()
 

@@ -28,7 +28,8 @@ from codegen.ir.expr import (
 from codegen.ir.integer import Affine
 from codegen.ir.program import Assign, Buffer
 from codegen.ir.promotion import join, type_of
-from codegen.scalar import StatementPrinter, function_name, literal
+from codegen.scalar import StatementPrinter, function_name
+from codegen.typed_text import literal
 from microkernels.dtypes import DType, f32, f64, i8, i32, i64
 
 BUFFERS = {name: Buffer(name, dtype, (N,), "in") for name, dtype in {"x": f32, "d": f64, "n": i32, "b": i8}.items()}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from codegen.elements import strides
 from codegen.ir.integer import in_c, product
 from codegen.ir.program import Buffer
 from codegen.package.comments import arguments, comment, indented
 from codegen.package.header.checks import ORDER
 from codegen.package.header.sections import level
 from codegen.package.values import Header, Routine
-from codegen.scalar import strides
 
 THREADS = {
     "openmp": "`threads` share the work where the file is built with -fopenmp; else one thread does it all.",
