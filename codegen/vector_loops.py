@@ -49,7 +49,6 @@ from codegen.scalar import StatementPrinter
 from codegen.scope import LoopScope
 from codegen.style import Line, around, block, branch
 from microkernels.dtypes import DType
-from microkernels.opencl_isa import is_device
 
 LEAST_SELECTED = 64
 """The iterations from which on lanes select: to combine them takes as long as some ten of these."""
@@ -349,7 +348,7 @@ class VectorLoop:
         begin = None if aligned is None else (aligned[0], aligned[2].start)
 
         def ahead(value: Int) -> list[cgen.Generable]:
-            return fetched(loop.body, program, loop.variable, value) if calls else []
+            return fetched(loop.body, program, loop.variable, value) if calls and program.ahead else []
 
         own = partials(found, taken)
         return LaneLoop(Counter.of(loop), lanes, own, body, taken, begin, ahead, into, calls).lines()
@@ -422,8 +421,8 @@ class VectorLoop:
             return [block(LaneLoop(counter, found, variables, one, scope.taken, ahead=ahead).lines())]
 
         keys = min(isa.lanes(selected.dtype), isa.most_lanes)
-        size, fetches = CHUNK * isa.lanes(selected.dtype), not is_device(isa)
-        lines = SelectionLoop(Counter.of(loop), end, selected, size, body, lanes, names, fetches).lines()
+        size, fetched = CHUNK * isa.lanes(selected.dtype), self._program.ahead
+        lines = SelectionLoop(Counter.of(loop), end, selected, size, body, lanes, names, fetched).lines()
         entered = scope.unknown([loop.entered])
         return [branch(conjunction(entered), lines)] if entered else lines
 

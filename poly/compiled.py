@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -25,7 +25,7 @@ from poly.ir.nest import Nest
 from poly.ir.tree import Micro, has_kernel, walk
 from poly.machine.background import calibrate_soon
 from poly.model.core import Target
-from poly.model.host import calibrated, here
+from poly.model.host import calibrated, here, known_rates
 from poly.schedules.schedule import Schedule, kernel_names
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def _key(nest: Nest, isa: ISA, threads: int, basis: Basis, custom: Sequence[Cust
     # A record's steps are replayed only to compile it anew; its text identifies the cached result.
     wanted = repr(basis) if basis is None or isinstance(basis, Schedule) else basis.schedule
     model = _text(here(isa, threads)) if basis is None else None
-    return repr((engine(), nest.identity, isa, threads, model, wanted, *custom))
+    return repr((engine(), nest.identity, isa, threads, model, wanted, known_rates(isa, 1).ahead, *custom))
 
 
 @lru_cache
@@ -222,6 +222,7 @@ def _printed(program: Program, schedule: Schedule, isa: ISA) -> Compiled:
     from codegen.c import kernel_source, link_flags, routines
     from codegen.calls.guard import guard
 
+    program = replace(program, ahead=known_rates(isa, 1).ahead)
     text, signature = kernel_source(program), Signature.of(program)
     more = dict.fromkeys(flag for kernel in kernels_of(schedule) for flag in kernel.isa.flags)
     flags = (*isa.flags, *(flag for flag in more if flag not in isa.flags), *link_flags(program))

@@ -125,7 +125,8 @@ class Program:
     threads, void *workspace)`, arrays and scalars in the order of `buffers`; it returns 0. `NAME_workspace(int64_t
     SIZE…, int64_t threads)` returns the workspace's bytes. `preamble` is C text that precedes the function
     (microkernels). `isa` determines the vectors' width. Unless `fused`, products and sums are rounded separately.
-    `registers` is the most that a work-item of a GPU may have (0: no limit).
+    `registers` is the most that a work-item of a GPU may have (0: no limit). Loops that other work keeps from reading
+    memory fetch what they will read so many bytes `ahead` (0: they do not).
     `comment`, `fixed` sizes and the nest's `text` are for the heading. Names in C are those of `codegen.names.c_name`.
     """
 
@@ -142,6 +143,7 @@ class Program:
     isa: ISA = PORTABLE
     fused: bool = True
     registers: int = 0
+    ahead: int = 0
 
     @property
     def size_names(self) -> dict[str, Int]:

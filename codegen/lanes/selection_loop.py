@@ -69,8 +69,8 @@ Lanes = Callable[[LaneReduction, Counter, Lane, Ahead], list[cgen.Generable]]
 class SelectionLoop:
     """A loop that runs in chunks: the extreme key of a chunk, its iteration if it is better, and that one alone.
 
-    Several iterations with the same key are told apart by their numbers, never by the order of lanes. Where keys are
-    read from memory, those of the next chunk are fetched meanwhile: the second look would leave memory idle.
+    Several iterations with the same key are told apart by their numbers, never by the order of lanes. Keys that are
+    read from memory may be fetched ahead: on some CPUs the second look would leave memory idle.
     """
 
     counter: Counter
@@ -81,8 +81,8 @@ class SelectionLoop:
     body: Body
     lanes: Lanes
     names: SelectionNames
-    fetches: bool
-    """Whether the compiler knows `__builtin_prefetch`."""
+    ahead: int
+    """The bytes by which keys are fetched ahead; 0 if they are not."""
 
     def lines(self) -> list[cgen.Generable]:
         names, selected = self.names, self.selected
@@ -139,16 +139,16 @@ class SelectionLoop:
         return self.body(value, nothing | {self.selected.statement: selection})
 
     def _fetched(self, value: Int) -> list[cgen.Generable]:
-        """A vector of the next chunk's keys begins to come into the cache; beyond an array, that does nothing.
+        """A vector of keys ahead begins to come into the cache; beyond an array, that does nothing.
 
         It is found by its number, not by its place: C allows no pointer beyond an array, even where it is not followed.
         """
-        if not (self.fetches and self.selected.reads):
+        if not (self.ahead and self.selected.reads):
             return []
 
         def fetch(printer: StatementPrinter, statement: Assign) -> list[cgen.Generable]:
             key = printer.value(self.selected.key, self.selected.dtype)
-            place = f"(uintptr_t)&{key} + {self.size * self.selected.dtype.size}"
+            place = f"(uintptr_t)&{key} + {self.ahead}"
             return [Line(f"__builtin_prefetch((const void *)({place}));", printer.names(statement, stores=False))]
 
         return self._instead(value, fetch)

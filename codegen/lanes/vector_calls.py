@@ -29,9 +29,6 @@ from codegen.scalar import StatementPrinter
 from codegen.style import Line
 from microkernels.dtypes import DType
 
-PAGE = 4096
-"""The bytes of the smallest page of memory."""
-
 
 class Whole(Line):
     """A line for a whole vector, which stands between loops over its lanes."""
@@ -241,9 +238,9 @@ class _Parted:
 
 
 def fetched(body: Node, program: Program, variable: str, value: Int) -> list[cgen.Generable]:
-    """Lines by which the vectors a page ahead begin to come into the cache, for a value of a loop's variable.
+    """Lines by which the vectors ahead begin to come into the cache, for a value of a loop's variable.
 
-    The hardware's prefetchers stop at ends of pages, and work between the accesses gives memory the time. An address
+    Some CPUs' prefetchers stop at ends of pages, and work between the accesses gives memory the time. An address
     beyond an array does nothing; it is computed as a number, since C allows no such pointer.
     """
     own = declared(body) | {buffer.name for buffer in program.buffers if buffer.kind == "local"}
@@ -262,7 +259,7 @@ def fetched(body: Node, program: Program, variable: str, value: Int) -> list[cge
     lines: list[cgen.Generable] = []
     for element, (writes, printer) in found.items():
         place = Element(element.array, tuple(index.substitute({variable: value}) for index in element.indices))
-        address = f"(const void *)((uintptr_t)&{printer.element(place)} + {PAGE})"
+        address = f"(const void *)((uintptr_t)&{printer.element(place)} + {program.ahead})"
         lines.append(Line(f"__builtin_prefetch({address}, {int(writes)}, 3);", printer.element_names(place)))
     return lines
 

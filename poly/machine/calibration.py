@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -31,7 +31,7 @@ from poly.machine.probes import Probes, probes
 
 logger = logging.getLogger("poly.calibrate")
 
-VERSION = 7
+VERSION = 8
 """Incremented when the probes change, which invalidates older calibrations."""
 
 MEMORY = "memory"
@@ -39,6 +39,9 @@ MEMORY = "memory"
 LEAST, STEADY = 4, 0.85
 """Times the second level, of which a footprint lies beyond that in the last one; the part of its rate that larger ones
 that still lie there are read by."""
+
+DISTANCES, GAIN = (0, 2048, 4096), 0.05
+"""Bytes by which loops may fetch ahead, and the part of the time that it has to gain: without, code is shorter."""
 
 LARGE = 32 << 20
 """Bytes from which an array counts as large."""
@@ -104,7 +107,14 @@ def measure_rates(machine: Machine) -> Measured:
         for many in threads
     ]
     bandwidths = tuple(one for many in threads for one in _bandwidths(machine, probe, many))
-    return Measured(tuple(peaks), bandwidths, None, starts)
+    size = max(size for level, size in footprints(machine, 1) if level == MEMORY)
+    return Measured(tuple(peaks), bandwidths, None, starts, best_ahead(probe.ahead(size, DISTANCES)))
+
+
+def best_ahead(seconds: Mapping[int, float]) -> int:
+    """The distance by which loops are the fastest that fetch ahead; 0 unless one gains."""
+    best = min(seconds, key=seconds.__getitem__)
+    return best if seconds[best] < (1 - GAIN) * seconds[0] else 0
 
 
 _measured_once, _rates_once = lru_cache(measure), lru_cache(measure_rates)

@@ -152,6 +152,8 @@ class Measured:
     bandwidths: tuple[Bandwidth, ...]
     tiles: TileCosts | None = None
     starts: ThreadStarts | None = None
+    ahead: int = 0
+    """The bytes by which loops that read what lies in memory fetch it ahead; 0 where that gains nothing."""
 
     def peak(self, dtype: str, threads: int = 1) -> float:
         """GFLOP/s; for a thread count that was not measured, the rate of one thread times the count."""
@@ -177,7 +179,7 @@ def parsed(text: str | None) -> Measured | None:
             for b in data["bandwidths"]
         )
         starts = ThreadStarts(**data["starts"]) if data.get("starts") else None
-        made = Measured(peaks, bandwidths, _tiles(data.get("tiles")), starts)
+        made = Measured(peaks, bandwidths, _tiles(data.get("tiles")), starts, int(data.get("ahead", 0)))
     except (ValueError, KeyError, TypeError):
         return None
     return made if peaks and bandwidths else None

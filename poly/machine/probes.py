@@ -6,6 +6,8 @@ Each probe runs on `threads` OpenMP threads. They meet at a barrier, each times 
 from __future__ import annotations
 
 import functools
+from array import array
+from collections.abc import Sequence
 from time import sleep
 from typing import Any
 
@@ -22,6 +24,8 @@ SOURCE = """
 #define VECTOR_BYTES {vector_bytes}
 #define ACCUMULATORS {accumulators}
 #define STREAMS 8
+#define BLOCK 32 /* as many vectors as codegen/lanes/selection_loop.py looks through at a time */
+#define PARTS 8
 
 static double now(void) {{
     struct timespec t;
@@ -116,6 +120,39 @@ double stream_triad(int64_t vectors, int64_t passes, int threads) {{
     }}
     return seconds;
 }}
+
+/* The least seconds in which one of PARTS parts of an array is read, a block at a time and each block twice, while what
+   lies so many bytes ahead is fetched: as a loop does that looks for an extreme value, then for its place. Each sample
+   reads the part behind that of the one before. */
+void stream_ahead(int64_t vectors, int64_t rounds, int64_t choices, const int64_t *ahead, double *least)
+{{
+    float_vector *all = aligned_alloc(4096, vectors * VECTOR_BYTES), sum[BLOCK / 8] = {{{{0}}}};
+    for (int64_t i = 0; i < vectors; i++) all[i] = (float_vector){{0}} + 1.0f;
+    const int64_t part = vectors / PARTS;
+    for (int64_t n = 0; n < rounds * choices; n++) {{
+        const float_vector *const from = all + n % PARTS * part;
+        const int64_t choice = n % choices, far = ahead[choice];
+        const double start = now();
+        for (int64_t i = 0; i < part; i += BLOCK) {{
+            for (int64_t v = i; v < i + BLOCK; v += BLOCK / 8)
+                _Pragma("GCC unroll 4")
+                for (int s = 0; s < BLOCK / 8; s++) {{
+                    if (far) __builtin_prefetch((const void *)((uintptr_t)(from + v + s) + far));
+                    sum[s] += from[v + s];
+                }}
+            __asm__ volatile("" ::: "memory");
+            for (int64_t v = i; v < i + BLOCK; v += BLOCK / 8)
+                _Pragma("GCC unroll 4")
+                for (int s = 0; s < BLOCK / 8; s++) sum[s] += from[v + s];
+            __asm__ volatile("" ::: "memory");
+        }}
+        const double seconds = now() - start;
+        least[choice] = n < choices || seconds < least[choice] ? seconds : least[choice];
+    }}
+    for (int s = 1; s < BLOCK / 8; s++) sum[0] += sum[s];
+    float_sink = sum[0][0];
+    free(all);
+}}
 """
 
 DECLARATIONS = """
@@ -124,6 +161,7 @@ double peak_double(int64_t iterations, int threads);
 double start_threads(int64_t times, int threads);
 double stream_read(int64_t vectors, int64_t passes, int threads);
 double stream_triad(int64_t vectors, int64_t passes, int threads);
+void stream_ahead(int64_t vectors, int64_t rounds, int64_t choices, const int64_t *ahead, double *least);
 """
 
 TYPICAL_BYTES_PER_SECOND = 50e9
@@ -135,6 +173,12 @@ ASLEEP = 0.03
 STREAM_VECTORS = 64
 """Array lengths in vectors are multiples of this, for whole pages and whole STREAMS."""
 
+AHEAD_VECTORS = 256
+"""The same, for whole blocks in whole parts."""
+
+AHEAD_ROUNDS = 12
+"""The samples of each distance at which is fetched."""
+
 
 class Probes:
     """The probes, built for one instruction set."""
@@ -143,7 +187,9 @@ class Probes:
         self.vector_bytes = target.vector_bytes
         self.accumulators = 24 if target.registers >= 32 else 12
         source = SOURCE.format(vector_bytes=self.vector_bytes, accumulators=self.accumulators)
-        self.lib: Any = load(source, DECLARATIONS, ("-O3", "-fopenmp", *target.flags)).lib
+        library = load(source, DECLARATIONS, ("-O3", "-fopenmp", *target.flags))
+        self.lib: Any = library.lib
+        self._ffi = library.ffi
 
     def peak(self, dtype: DType, threads: int = 1, seconds: float = 0.002) -> float:
         """GFLOP/s of fused multiply-adds in registers, on `threads` cores together, over about `seconds`."""
@@ -171,6 +217,14 @@ class Probes:
     def triad(self, footprint: int, threads: int = 1, seconds: float = 0.01) -> float:
         """GB/s of `a = b + s*c` on three arrays of together `footprint` bytes per thread, each counted once."""
         return self._stream(self.lib.stream_triad, 3, footprint, threads, seconds)
+
+    def ahead(self, footprint: int, choices: Sequence[int]) -> dict[int, float]:
+        """Seconds of reading a part of `footprint` bytes while what lies so far ahead (0: nothing) is fetched."""
+        vectors = max(1, footprint // self.vector_bytes // AHEAD_VECTORS) * AHEAD_VECTORS
+        wanted, least = array("q", choices), array("d", [0.0] * len(choices))
+        pointers = (self._ffi.from_buffer("int64_t[]", wanted), self._ffi.from_buffer("double[]", least))
+        self.lib.stream_ahead(vectors, AHEAD_ROUNDS, len(choices), *pointers)
+        return dict(zip(choices, least, strict=True))
 
     def _stream(self, probe: Any, arrays: int, footprint: int, threads: int, seconds: float) -> float:
         unit = STREAM_VECTORS * self.vector_bytes

@@ -31,6 +31,8 @@ class Rates:
     """Seconds to start and join threads that slept."""
     room: float = inf
     """The bytes that a core keeps of the last level, if it has less than its share."""
+    ahead: int = 0
+    """The bytes by which loops fetch ahead what they read from memory; 0 if they do not."""
     alone: tuple[float, float] = (0.0, 0.0)
     """Bytes per second from the last level and from memory while the other threads wait, if more than its share."""
 
@@ -113,4 +115,4 @@ def from_machine(measured: Measured, isa: ISA, threads: int) -> Rates:
     starts = measured.starts
     more = {"start": starts.awake, "wake": min(starts.asleep, LONGEST)} if starts else {}
     tiles = measured.tiles or cautious(_described_name(isa), USUAL)
-    return Rates(flops, l2, l3, memory, tiles, **more, room=room, alone=far(1))
+    return Rates(flops, l2, l3, memory, tiles, **more, room=room, ahead=measured.ahead, alone=far(1))

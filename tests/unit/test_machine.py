@@ -269,6 +269,7 @@ def test_the_probes_give_positive_rates() -> None:
     assert probe.peak(f32, seconds=1e-5) > 0
     assert probe.read(8 << 10, seconds=1e-5) > 0
     assert probe.triad(8 << 10, seconds=1e-5) > 0
+    assert min(probe.ahead(1 << 17, (0, 2048)).values()) > 0
 
 
 def test_the_table_and_the_facts_name_everything() -> None:
