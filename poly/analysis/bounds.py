@@ -238,7 +238,7 @@ def _error(nest: Nest, statement: Statement, access: Load, values: Mapping[str, 
         else f"Shorten the loops, put an `if` around the statement, or make {access.array} larger."
     )
     return SpecError(
-        f"{nest.file}:{statement.line}: {statement.name} {verb} {access} outside of {access.array}\n"
+        f"{statement.place}: {statement.name} {verb} {access} outside of {access.array}\n"
         f"    {statement.text}\n"
         f"{where[:1].upper()}{where[1:]}, index {index} of dimension {axis} is outside of 0 <= index < {which}.\n"
         f"{remedy}"

@@ -45,9 +45,13 @@ class Source:
         """A line of the text, counted from 1, without its line ending; empty if there is no such line."""
         return next(iter(self.text.splitlines()[number - 1 : number]), "")
 
-    def place(self, row: int, start: int) -> str:
-        """A place as messages name it: file and line."""
+    def place(self, row: int) -> str:
+        """The place of a line of the text as messages name it: file and line."""
         return f"{self.file}:{self.first + row - 1}"
+
+    def exact(self, row: int, start: int) -> str:
+        """The place of an error, whose column follows from the line that is shown below it."""
+        return self.place(row)
 
     def error(self, node: ast.AST, why: str, remedy: str) -> SpecError:
         """The error for one node: file and line, reason, the line with carets below the node, and remedy."""
@@ -58,7 +62,7 @@ class Source:
         behind = raw[start:].decode()[len(marked) :].rstrip()
         before, marked, behind = _cut(before.lstrip(), left=True), _cut(marked), _cut(behind)
         caret = " " * len(before) + "^" * max(len(marked), 1)
-        head = f"{self.place(row, start)}: {_cut(why, WORDS)}"
+        head = f"{self.exact(row, start)}: {_cut(why, WORDS)}"
         return SpecError(f"{head}\n    {before}{marked}{behind}\n    {caret}\n{_cut(remedy, WORDS)}")
 
 

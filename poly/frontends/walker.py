@@ -220,9 +220,9 @@ class Walker:
         self._check_numbers(node, place, op, expr)
         name = f"{self._prefix}{len(self.statements)}"
         text = source.line(node.lineno).strip()
-        line = source.first + node.lineno - 1
+        where = source.place(node.lineno)
         named = domain.set_tuple_name(name)
-        self.statements.append(Statement(name, self._scope.indices, named, place, op, expr, line, text))
+        self.statements.append(Statement(name, self._scope.indices, named, place, op, expr, where, text))
         return Leaf(name)
 
     def _mixed(self, expr: Expr) -> frozenset[str]:

@@ -179,8 +179,8 @@ def _check_each(nest: Nest, read: IndexRead, values: np.ndarray[Any, Any], sizes
             at = ", ".join(map(str, place))
             raise ArgumentError(
                 f"{nest.name}: {read.index.array}[{at}] is {values[tuple(place)]}, and must be from {low} "
-                f"to {end - 1}, since it is looked up as index {read.axis} of {read.into} in line "
-                f"{read.statement.line}: {read.statement.text}"
+                f"to {end - 1}, since it is looked up as index {read.axis} of {read.into} at "
+                f"{read.statement.place}: {read.statement.text}"
             )
 
 

@@ -65,7 +65,7 @@ class Statement:
     """`target op= expr` for each point of `domain`.
 
     `op` is "=" or a reduction's operator ("-=" is "+" of the negated value). `iterators` name the domain's dimensions,
-    outermost first; `text` is the statement's source line.
+    outermost first; `place` and `text` are where it stands, as `file:line`, and its source line.
     A local scalar is an array over the loops around its definition, so that it causes no false dependences.
     """
 
@@ -75,7 +75,7 @@ class Statement:
     target: Load
     op: Op
     expr: Expr
-    line: int = 0
+    place: str = ""
     text: str = ""
 
     @cached_property

@@ -229,6 +229,25 @@ def test_the_place_is_that_in_the_file_behind_its_includes(tmp_path: Path) -> No
     assert re.search(r"x\[x\[0\]\] = 10;\n {6}\^{4}\n", message)
 
 
+def test_the_place_is_that_in_the_header_that_has_the_function_or_declaration(tmp_path: Path) -> None:
+    header, path = tmp_path / "parts.h", tmp_path / "loops.c"
+    header.write_text(
+        "\nstatic void clear(int n, double *x) {\n  for (int i = 0; i < n; i++) while (n) x[i] = 0;\n}\n"
+        "static void far(int n, double *x) {\n  for (int i = 0; i < n; i++) x[i + 4] = 0;\n}\n"
+        "volatile double changing;\n"
+    )
+    head = '/* text */\n#include "parts.h"\nvoid f(int n, double *restrict x, double y[9]) '
+    for body, message in {
+        "{ clear(n, x); }": f"{header}:3:31: a `while` loop has no affine bounds\n    for (int i = 0;",
+        "{ x[0] = changing; }": f"{header}:8:17: `changing` is volatile: its accesses are effects\n    volatile ",
+        "{ far(9, y); }": f"{header}:6: S0 writes y[i_2 + 4] outside of y\n    for (int i = 0; i < n; i++) x[i + 4] = ",
+    }.items():
+        path.write_text(f"{head}{body}\n")
+        with pytest.raises(SpecError) as caught:
+            poly.compile(poly.from_c(path, function="f"))
+        assert str(caught.value).startswith(message)
+
+
 def refused_file(path: Path) -> str:
     with pytest.raises(SpecError) as caught:
         poly.from_c(path)

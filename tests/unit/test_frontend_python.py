@@ -40,7 +40,7 @@ def test_a_matrix_product() -> None:
     assert statement.reads == (Load("C", (i, j)), Load("A", (i, k)), Load("B", (k, j)))
     assert statement.text == "C[i, j] += A[i, k] * B[k, j]"
     assert nest.file == __file__
-    assert statement.line == matmul.__code__.co_firstlineno + 4
+    assert statement.place == f"{__file__}:{matmul.__code__.co_firstlineno + 4}"
     assert nest.context.is_equal(isl.Set("[M, K, N] -> { : M >= 0 and K >= 0 and N >= 0 }"))
 
 

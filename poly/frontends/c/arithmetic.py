@@ -11,7 +11,7 @@ from pycparser import c_ast
 
 from poly.errors import SpecError
 from poly.frontends.c.declarations import CounterName, Meaning, SizeName
-from poly.frontends.c.place import refusal, shown
+from poly.frontends.c.place import CSource, refusal, shown
 from poly.frontends.c.typed import (
     INDICES,
     INTEGERS,
@@ -28,7 +28,6 @@ from poly.frontends.c.typed import (
     wraps,
 )
 from poly.frontends.polynomials import polynomial
-from poly.frontends.source import Source
 
 INT = (-(2**31), 2**31 - 1)
 """The least and greatest int."""
@@ -40,7 +39,7 @@ BITS = "Use << and >> by numbers, & with a mask of the lowest bits, and && and |
 class Arithmetic:
     """Translates the operations on integers of one function, given the meanings of names at the present place."""
 
-    def __init__(self, source: Source, typedefs: Mapping[str, c_ast.Node]) -> None:
+    def __init__(self, source: CSource, typedefs: Mapping[str, c_ast.Node]) -> None:
         self.source = source
         self.typedefs = typedefs
         self.names: dict[str, Meaning] = {}

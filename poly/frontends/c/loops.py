@@ -21,13 +21,12 @@ from poly.frontends.c.declarations import (
     Uses,
     type_of,
 )
-from poly.frontends.c.place import shown
+from poly.frontends.c.place import CSource, shown
 from poly.frontends.c.typed import UNSIGNED, Value
 from poly.frontends.c.values import Values
 from poly.frontends.counted import CountedLoop
 from poly.frontends.effects import lost
 from poly.frontends.polynomials import Range, polynomial
-from poly.frontends.source import Source
 
 STEPS = {"p++": 1, "++": 1, "p--": -1, "--": -1}
 
@@ -88,7 +87,7 @@ class Head:
 class LoopHeads(Values):
     """Translates the heads of the loops of one function."""
 
-    def __init__(self, source: Source, typedefs: Mapping[str, c_ast.Node], roles: NameUses) -> None:
+    def __init__(self, source: CSource, typedefs: Mapping[str, c_ast.Node], roles: NameUses) -> None:
         super().__init__(source, typedefs)
         self.roles = roles
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from bisect import bisect_right
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -17,15 +18,38 @@ NodeT = TypeVar("NodeT", bound=ast.AST)
 
 @dataclass(frozen=True)
 class CSource(Source):
-    """C text, in which places have a column, too, and whose names messages have, also where variables were renamed."""
+    """The C texts of a file and of what it includes, one after another.
 
+    `begins` has each file's row before its first one. Places have a column, too, and messages the names of the text,
+    also where variables were renamed.
+    """
+
+    begins: Mapping[str, int]
     in_text: Callable[[str], str]
+
+    @staticmethod
+    def of_texts(texts: Mapping[str, str], file: str, in_text: Callable[[str], str]) -> CSource:
+        """The source of a function in `file`, which may have parts of the other files."""
+        begins, rows = {}, list[str]()
+        for name, text in texts.items():
+            begins[name] = len(rows)
+            rows += text.split("\n")
+        return CSource("\n".join(rows), file, 1, begins, in_text)
+
+    def row(self, node: c_ast.Node) -> int:
+        """The row of a node."""
+        return self.begins.get(node.coord.file, 0) + int(node.coord.line)
 
     def error(self, node: ast.AST, why: str, remedy: str) -> SpecError:
         return super().error(node, self.in_text(why), self.in_text(remedy))
 
-    def place(self, row: int, start: int) -> str:
-        return f"{self.file}:{row}:{start + 1}"
+    def place(self, row: int) -> str:
+        at = bisect_right(list(self.begins.values()), row - 1) - 1
+        name, before = list(self.begins.items())[at]
+        return f"{name}:{row - before}"
+
+    def exact(self, row: int, start: int) -> str:
+        return f"{self.place(row)}:{start + 1}"
 
 
 def shown(node: c_ast.Node) -> str:
@@ -34,11 +58,11 @@ def shown(node: c_ast.Node) -> str:
     return " ".join(text.split())
 
 
-def marked(made: NodeT, node: c_ast.Node, source: Source) -> NodeT:
+def marked(made: NodeT, node: c_ast.Node, source: CSource) -> NodeT:
     """The Python node with all parts that have no place yet at the place of a C node."""
     if node.coord is None:
         return made
-    row, start = node.coord.line, max((node.coord.column or 1) - 1, 0)
+    row, start = source.row(node), max((node.coord.column or 1) - 1, 0)
     start, end = _extent(source.line(row), start, shown(node))
     for part in ast.walk(made):
         if isinstance(part, ast.expr | ast.stmt | ast.arg) and not hasattr(part, "lineno"):
@@ -47,7 +71,7 @@ def marked(made: NodeT, node: c_ast.Node, source: Source) -> NodeT:
     return made
 
 
-def refusal(node: c_ast.Node, source: Source, why: str, remedy: str) -> SpecError:
+def refusal(node: c_ast.Node, source: CSource, why: str, remedy: str) -> SpecError:
     """The error for a C node: file, line and column, reason, the line with carets below the node, and remedy."""
     return source.error(marked(ast.Pass(), node, source), why, remedy)
 

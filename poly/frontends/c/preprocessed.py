@@ -74,10 +74,12 @@ class Unit:
     lines: Mapping[str, Mapping[int, str]]
     renamed: Mapping[str, str]
 
-    def text(self, file: str) -> str:
-        """The preprocessed text of a file, with each line at its place."""
-        lines = self.lines.get(file, {})
-        return "\n".join(lines.get(number, "") for number in range(1, max(lines, default=0) + 1))
+    def texts(self) -> dict[str, str]:
+        """The preprocessed text of each file, with each line at its place."""
+        return {
+            file: "\n".join(lines.get(number, "") for number in range(1, max(lines, default=0) + 1))
+            for file, lines in self.lines.items()
+        }
 
     def words(self) -> frozenset[str]:
         """All names and keywords in the text and in the tree."""

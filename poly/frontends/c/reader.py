@@ -80,8 +80,7 @@ class Outlined:
 
 def source_of(unit: Unit, node: c_ast.Node) -> CSource:
     """The source in which a node stands."""
-    file = node.coord.file
-    return CSource(unit.text(file), file, 1, unit.in_text)
+    return CSource.of_texts(unit.texts(), node.coord.file, unit.in_text)
 
 
 def outlined(unit: Unit, region: ScopRegion, name: str, reassociate: bool) -> Outlined:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from pycparser import c_ast
 
-from poly.frontends.c.place import refusal
-from poly.frontends.source import Source
+from poly.frontends.c.place import CSource, refusal
 
 Nodes = tuple[c_ast.Node, ...]
 
@@ -65,7 +64,7 @@ def is_pragma(node: c_ast.Node, word: str) -> bool:
     return isinstance(node, c_ast.Pragma) and (node.string or "").split()[:1] == [word]
 
 
-def region_at(function: c_ast.FuncDef, start: c_ast.Pragma, source: Source) -> ScopRegion:
+def region_at(function: c_ast.FuncDef, start: c_ast.Pragma, source: CSource) -> ScopRegion:
     """The region that a `#pragma scop` begins.
 
     Raises:

@@ -28,11 +28,10 @@ from poly.frontends.c.declarations import (
 from poly.frontends.c.inlining import is_value
 from poly.frontends.c.integers import Integers, stepped
 from poly.frontends.c.loops import STEPS, numerator
-from poly.frontends.c.place import marked, shown
+from poly.frontends.c.place import CSource, marked, shown
 from poly.frontends.c.typed import INDICES, INTEGERS, Value, converted
 from poly.frontends.effects import iterated, joined, lost
 from poly.frontends.polynomials import Range, expression, polynomial
-from poly.frontends.source import Source
 
 JUMPS: dict[type[c_ast.Node], tuple[str, str]] = {
     c_ast.While: ("a `while` loop has no affine bounds", "Write `for (i = 0; i < n; i++)`."),
@@ -61,7 +60,7 @@ class OpenAccess(NamedTuple):
 class Statements(Integers):
     """Translates the statements of one function; `accesses` collects the subscripts of each array."""
 
-    def __init__(self, source: Source, typedefs: Mapping[str, c_ast.Node], roles: NameUses) -> None:
+    def __init__(self, source: CSource, typedefs: Mapping[str, c_ast.Node], roles: NameUses) -> None:
         super().__init__(source, typedefs, roles)
         self.accesses: dict[str, list[OpenAccess]] = {}
         self._loops: tuple[Range, ...] = ()
@@ -289,7 +288,7 @@ def _initial_value(values: c_ast.Node, place: Sequence[int]) -> c_ast.Node | Non
     return c_ast.Constant("int", "0", coord=values.coord)
 
 
-def marked_value(value: Value, node: c_ast.Node, source: Source) -> Value:
+def marked_value(value: Value, node: c_ast.Node, source: CSource) -> Value:
     marked(value.node, node, source)
     return value
 

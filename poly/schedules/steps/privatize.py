@@ -268,7 +268,7 @@ def _last(
     prefix = (value - low for value, low in zip(named[around:], lows, strict=False))
     indices = tuple(named[around + loops :])
     target, own = Load(array, indices), Load(private.name, (*prefix, *indices))
-    return Statement(name, tuple(iterators), domain, target, "=", own, writers[0].line, f"{target} = {own}")
+    return Statement(name, tuple(iterators), domain, target, "=", own, writers[0].place, f"{target} = {own}")
 
 
 def _with_copy(tree: Node, loops: Sequence[Band], last: Statement) -> Node:

@@ -120,7 +120,7 @@ class ReorderStorage(InLocal):
             target, value = (self._placed(own), own) if elements is read else (own, self._placed(own))
             name = fresh(name, names)
             copy = Statement(
-                name, tuple(iterators), points.set_tuple_name(name), target, "=", value, 0, f"{target} = {value}"
+                name, tuple(iterators), points.set_tuple_name(name), target, "=", value, "", f"{target} = {value}"
             )
             made.append([] if points.is_empty() else [copy])
         return made[0], made[1]

@@ -137,7 +137,7 @@ def _around(nest: Nest, sums: Statement, array: str, trees: Iterable[Node]) -> t
         make = partial(Statement, name, tuple(iterators), elements.set_tuple_name(name))
         is_first = not made
         made.append(
-            make(own, "=", zero, 0, f"{own} = 0") if is_first else make(whole, "+", own, 0, f"{whole} += {own}")
+            make(own, "=", zero, "", f"{own} = 0") if is_first else make(whole, "+", own, "", f"{whole} += {own}")
         )
     return made[0], made[1]
 
