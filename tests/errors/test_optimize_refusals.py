@@ -85,10 +85,6 @@ STAYS = {
         scop("double t = 3;\n" + LOOP + "x[i] = t;").replace("endscop\n", "endscop\ny[0] = t;\n"),
         "5:8: `t` is declared in the scop, and used after it",
     ),
-    "long long": (
-        "void f(int n, long long *k) {\n#pragma scop\nfor (int i = 0; i < n; i++) k[i] = 1;\n#pragma endscop\n}\n",
-        "1:25: `k` is long long",
-    ),
     "volatile": (
         "void f(int n, volatile double *q) {\n#pragma scop\nfor (int i = 0; i < n; i++) q[i]++;\n#pragma endscop\n}\n",
         "1:31: `q` is volatile",

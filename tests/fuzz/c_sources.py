@@ -21,7 +21,7 @@ from fuzz import library
 from fuzz.pairs import Failure, Refused, Slow, failed, kernel_of
 from fuzz.schedules import REFUSALS
 
-INTEGERS = {"signed char": "i1", "unsigned char": "u1", "short": "i2", "int": "i4", "long": "i8"}
+INTEGERS = {"signed char": "i1", "unsigned char": "u1", "short": "i2", "int": "i4", "long": "i8", "long long": "i8"}
 TYPES = {**INTEGERS, "float": "f4", "double": "f8"}
 """The types, and NumPy's names for them."""
 NUMBERS = ("1", "2", "3", "-1", "5", "100", "127", "128", "255", "-128", "1000", "32768", "70000", "0x7f", "'a'")
@@ -53,8 +53,8 @@ class Drawing:
         types = (*INTEGERS, *TYPES)
         self.arrays = {name: (rng.choice(types), rng.choice((1, 1, 1, 2))) for name in "abcd"[: rng.choice((2, 3, 4))]}
         self.index = rng.choice(list(INTEGERS)[1:])
-        self.size = rng.choice(("int", "int", "int", "long", "size_t"))
-        self.counter = rng.choice(("int", "long", "size_t")) if self.size == "size_t" else self.size
+        self.size = rng.choice(("int", "int", "int", "long", "long long", "size_t"))
+        self.counter = rng.choice(("int", "long long", "size_t")) if self.size == "size_t" else self.size
 
     def text(self) -> str:
         body = "".join(self._statement((), 0) for _ in range(self.rng.choice((1, 1, 2))))

@@ -113,8 +113,8 @@ def _heads(routine: Routine, header: Header) -> tuple[str, str, str]:
     )
 
 
-def checked_call(routine: Routine, header: Header, linkage: str = "PFX_INLINE") -> str:
-    """`ROUTINE_call`: checks the arguments, gets memory, and runs the kernel."""
+def checked_call(routine: Routine, header: Header, linkage: str = "PFX_INLINE", before: tuple[str, ...] = ()) -> str:
+    """`ROUTINE_call`: checks the arguments behind the lines `before`, gets memory, and runs the kernel."""
     allocate, given = _own(routine, ALLOCATE), _own(routine, WORKSPACE_BYTES)
     status, needed, most, bytes_, kernel = (
         own_name(routine, name) for name in ("status", "needed", "most", "bytes", "serving")
@@ -126,6 +126,7 @@ def checked_call(routine: Routine, header: Header, linkage: str = "PFX_INLINE") 
         f"int64_t {bytes_}[{len(arrays)}], {needed}{outside};",
         f"int {kernel};",
         f"pfx_status {status} = {routine.name}_sizes({names(size_arguments(routine, header))});",
+        *before,
         f"if ({status} != PFX_OK) return {status};",
         *resolved(routine),
         f"{status} = {routine.name}_check({names(check_parameters(routine))});",

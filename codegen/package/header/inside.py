@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from codegen.names import c_name
 from codegen.package.comments import comment
 from codegen.package.header.checks import LIMITS, check, helpers
 from codegen.package.header.entry import ALLOCATION, TEAM, checked_call
@@ -16,9 +17,10 @@ from codegen.package.header.text import LOUD, QUIET, kernels, shortened
 from codegen.package.prefix import WORD, prefixed
 from codegen.package.values import Header, Routine
 from codegen.style import wrapped
+from microkernels.dtypes import i64
 
-NEEDS = "defined(__GNUC__) && defined(__STDC_VERSION__) && __STDC_VERSION__ >= 199901L && !defined(POLY_PLAIN)"
-"""Other compilers and languages, and any with -DPOLY_PLAIN, compile the file without the kernels."""
+NEEDS = "__STDC_VERSION__ + 0 >= 199901L && defined(__GNUC__) && defined(__LP64__) && !defined(POLY_PLAIN)"
+"""Other compilers, languages and sizes of long, and any with -DPOLY_PLAIN, compile the file without the kernels."""
 UNWARNED = ("-Wshadow", "-Wdeclaration-after-statement")
 """Warnings for which the names of the file's variables, and its style, would give a reason in the kernels."""
 INCLUDES = "#include <stddef.h>\n#include <stdint.h>\n#include <math.h>"
@@ -41,7 +43,7 @@ def inside_text(header: Header, about: str, macros: Collection[str]) -> str:
     """The C text; `macros` are those that may be defined where it stands."""
     checks = [check(routine, header) for routine in header.routines]
     # inlined in the file's functions, the kernels would get the warnings and the options of these
-    calls = [checked_call(routine, header, "PFX_NOINLINE") for routine in header.routines]
+    calls = [checked_call(routine, header, "PFX_NOINLINE", _hidden(routine)) for routine in header.routines]
     team = [TEAM, TEAM_SIZE] if header.threads == "openmp" else []
     code = "\n\n".join(
         [
@@ -68,6 +70,16 @@ def inside_text(header: Header, about: str, macros: Collection[str]) -> str:
     loud = "#pragma GCC diagnostic pop"
     lines = [comment(about), f"#if {NEEDS}", INCLUDES, *aside, *quiet, code, loud, *back, present]
     return "\n".join([*lines, f"#endif /* {NEEDS} */"]) + "\n"
+
+
+def _hidden(routine: Routine) -> tuple[str, ...]:
+    """C that hides from the compiler what the kernel does with data that may be of type `long long`.
+
+    A kernel has it as `long`, by which C doesn't allow to access it: a compiler that knew would move the caller's own
+    accesses across the call.
+    """
+    names = [c_name(buffer.name) for buffer in routine.signature.arrays if buffer.dtype == i64]
+    return tuple(f'__asm__ volatile("" : "+r"({name}) : : "memory");' for name in names)
 
 
 def called(routine: Routine, header: Header, values: Mapping[str, str]) -> str:

@@ -32,17 +32,13 @@ NAMES = {
 
 @dataclass(frozen=True)
 class CType:
-    """A scalar type, or an array or pointer of it; `extents` are None where C gives none, as for a pointer.
-
-    `long_long` tells that type from `long`, of the same size.
-    """
+    """A scalar type, or an array or pointer of it; `extents` are None where C gives none, as for a pointer."""
 
     dtype: str
     unsigned: bool = False
     extents: tuple[c_ast.Node | None, ...] = ()
     pointer: bool = False
     restrict: bool = False
-    long_long: bool = False
 
     @property
     def is_integer(self) -> bool:
@@ -84,7 +80,7 @@ def type_of(node: c_ast.Node, typedefs: Mapping[str, c_ast.Node]) -> CType | Non
             words = [name for name in names if name not in ("signed", "unsigned", "_Complex")]
             dtype = BASIC.get(" ".join(words or ["int"]))
             dtype = COMPLEX.get(dtype or "") if "_Complex" in names else dtype
-            return None if dtype is None else CType(dtype, "unsigned" in names, long_long=words.count("long") == 2)
+            return None if dtype is None else CType(dtype, "unsigned" in names)
         case c_ast.ArrayDecl(type=inner, dim=extent, dim_quals=quals):
             found = type_of(inner, typedefs)
             if found is None or found.pointer:

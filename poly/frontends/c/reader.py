@@ -270,9 +270,6 @@ class Reader:
         if "volatile" in node.quals:
             raise refusal(node, self.source, f"`{name}` is volatile: its accesses are effects", "Leave it out.")
         is_size = not found.extents and found.is_integer and name in self.integers
-        if self.outlines and found.long_long and not is_size:
-            why = f"`{name}` is long long, which is not the type of 64-bit integers in kernels"
-            raise refusal(node, self.source, why, "Use int64_t, or long.")
         self.declared[name] = (node, found)
         if found.extents:
             if found.unsigned:
