@@ -10,6 +10,7 @@ import cgen
 
 from codegen import arithmetic, style
 from codegen.calls.guard import guard
+from codegen.directives import UNFUSED, directives
 from codegen.elementary import functions as elementary
 from codegen.elementary import vector_functions
 from codegen.ir.integer import HELPERS
@@ -39,18 +40,6 @@ from codegen.toolchain.build import OPENMP
 from codegen.workspace import Layout
 from microkernels.isa import ISA, PORTABLE
 
-UNFUSED = """#if defined(__clang__)
-#pragma clang fp contract(off)
-#elif defined(__GNUC__)
-#pragma GCC optimize("fp-contract=off")
-#endif"""
-"""The directives after which products and sums are rounded separately."""
-
-NARROWED = """#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize("no-tree-slp-vectorize")
-#endif"""
-"""The directive after which f64 is rounded to f32: in pairs of lanes, gcc 12 takes `(double)(float)x` for x."""
-
 
 def source(program: Program, threading: Threading = "openmp", bounds: bool = False) -> str:
     """The C text of a program, with the guard for calls from Python."""
@@ -61,14 +50,9 @@ def kernel_source(program: Program, threading: Threading = "openmp", bounds: boo
     """The C text of a program: helpers, the bodies of parallel loops, the kernel, and the workspace's size."""
     code = wrapped("\n\n".join([functions(program, "", threading, bounds), workspace_function(program)]))
     helpers = used_helpers(code, program.isa)
-    options = [*([] if program.fused else [UNFUSED]), *narrowed(helpers + code)]
+    options = [*([] if program.fused else [UNFUSED]), *directives(helpers + code)]
     top = [heading(program), includes(program, threading, helpers), *options, definitions(helpers + code), helpers]
     return "\n\n".join(part for part in [*top, routines(program), code] if part)
-
-
-def narrowed(code: str) -> list[str]:
-    """The directives that a text needs in which f64 may be rounded to f32."""
-    return [NARROWED] if "(float)" in code and "double" in code else []
 
 
 def routines(program: Program) -> str:

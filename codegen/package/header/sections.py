@@ -14,7 +14,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from codegen.c import UNFUSED, functions, narrowed, used_helpers
+from codegen.c import functions, used_helpers
+from codegen.directives import UNFUSED, directives
 from codegen.ir.program import Threading
 from codegen.names import function_name
 from codegen.package.comments import comment
@@ -83,7 +84,7 @@ def section(header: Header, isa: ISA) -> Section:
     own = {name: own_name(name, isa) for name in kept}
     fused = [item for item in dict.fromkeys(kept.values()) if item not in rounded]
     texts = [_body(items, own) for items in (fused, dict.fromkeys(rounded))]
-    first = [opening(isa), *narrowed("".join(texts)), "", texts[0]]
+    first = [opening(isa), *directives("".join(texts)), "", texts[0]]
     text = "\n".join([*first, *([UNFUSED, "", texts[1]] if rounded else []), closing(isa)])
     return Section(isa, text, {variant: own[name] for variant, name in names.items()})
 
