@@ -32,7 +32,7 @@ from microkernels.cached import cached_property
 from poly.analysis.last import last_accesses
 from poly.display import Block, Cells, Displayed, Preformatted
 from poly.errors import CostWarning, warn
-from poly.ir.budget import TooCostly, limited, printed
+from poly.ir.budget import TooCostly, forgotten, limited, printed
 from poly.ir.guards import without_conditions
 from poly.ir.nest import Nest, Statement, checked_nest
 from poly.ir.paths import times
@@ -122,6 +122,10 @@ ROUGH = "these are rough: the conditions of statements were left out, since exac
 _known: dict[int, tuple[weakref.ref[Nest], Dependences | None]] = {}
 """Dependences by the identity of the nest; None if even rough ones take too much work."""
 
+_alike: dict[str, Dependences | None] = forgotten({})
+"""Those that this public call has found, by the contents of the nest: each candidate for a schedule makes the nest that
+it rewrites anew, so that half of the nests are like another one."""
+
 
 def dependences(nest: Nest) -> Dependences:
     """The dependences of a nest, computed once and kept as long as the nest exists.
@@ -195,6 +199,13 @@ def constant_distance(relation: isl.Map) -> tuple[int, ...] | None:
 
 
 def _analyse(nest: Nest) -> Dependences | None:
+    with limited(ALL, apart=True):
+        if nest.contents not in _alike:
+            _alike[nest.contents] = _within_limits(nest)
+        return _alike[nest.contents]
+
+
+def _within_limits(nest: Nest) -> Dependences | None:
     for rough in (False, True):
         with suppress(TooCostly), limited(ALL, apart=True):
             return _found(nest, rough)

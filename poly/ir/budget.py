@@ -29,6 +29,7 @@ LOCALS = 16
 """The most local variables of a set that loops are generated for. To eliminate them isl compares pairs of bounds again
 and again, without counting operations: for forty-eight variables that bound each other, this took minutes."""
 
+Key = TypeVar("Key")
 Answer = TypeVar("Answer")
 Given = ParamSpec("Given")
 
@@ -73,7 +74,13 @@ _asking = threading.RLock()
 """Held while a budget is in force, since isl counts the operations of all threads together."""
 
 _forget: list[Callable[[], None]] = []
-"""What empties the caches of answers that a budget pays for."""
+"""What empties the caches of answers from one public call."""
+
+
+def forgotten(answers: dict[Key, Answer]) -> dict[Key, Answer]:
+    """A dictionary that is emptied where the next outermost budget begins, that of a public call."""
+    _forget.append(answers.clear)
+    return answers
 
 
 def kept(most: int) -> Callable[[Callable[Given, Answer]], Callable[Given, Answer]]:

@@ -196,8 +196,11 @@ class Nest(Displayed):
     @cached_property
     def structure(self) -> str:
         """A digest of arrays, statements and loops with all sizes open, which identifies the nest but for its name."""
-        if self.opened:
-            return self.opened
+        return self.opened or self.contents
+
+    @cached_property
+    def contents(self) -> str:
+        """A digest of arrays, statements and loops as they are: nests with the same one have the same dependences."""
         arrays = [(a.name, a.dtype.name, a.kind, str(a.shape), a.strides) for a in self.arrays]
         with unlimited():
             statements = [(s.name, s.iterators, str(s.domain), s.target, s.op, s.expr) for s in self.statements]

@@ -17,6 +17,7 @@ from random_nests import VALUE_OF_N, nests
 import poly
 from poly import f64
 from poly.analysis.dependences import Dependence, dependences
+from poly.ir.budget import CALL, limited
 from poly.ir.nest import Nest
 
 M, N, T = poly.sizes("M N T")
@@ -194,3 +195,14 @@ def test_dependences_are_computed_once_and_forgotten_with_the_nest():
 def test_instances_of_the_interpreter_are_the_domain():
     fixed = doc_nests.copy.with_sizes({"M": 2, "N": 3})
     assert len(instances(fixed, fixed.tree)) == 6
+
+
+def test_nests_alike_are_analysed_once_in_a_call() -> None:
+    """A nest with a part of a statement, and one with a known size, are other nests, though `structure` is the same."""
+    nest = doc_nests.chain
+    parted = poly.schedule(nest).part("S0", where="i > 2", into="T").nest
+    with limited(CALL):
+        assert dependences(replace(nest)) is dependences(replace(nest))
+        for other in (parted, nest.with_sizes({"N": 9}), replace(nest, reassociate=False)):
+            assert dependences(replace(other)) is not dependences(replace(nest))
+    assert dependences(replace(nest)) is not dependences(replace(nest))
