@@ -103,7 +103,9 @@ def _written_out(node: Node, known: Ranges) -> Node | None:
         case Declare(_, body) | Comment(_, body):
             inside = _written_out(body, known)
             return None if inside is None else replace(node, body=inside)
-        case If() | Once():
+        case Once(_, body):
+            return _written_out(body, known)
+        case If():
             return None
     return node
 

@@ -8,8 +8,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import poly
+from microkernels.isa import AVX2, AVX512
 from poly import f32, f64
-from tests.support.machines import derived
+from poly.autoschedule.rules.jam import usual_jam
+from poly.model.core import Target
+from tests.support.machines import LARGE, derived
 
 ISAS = ("c", "c:avx2", "c:portable")
 
@@ -60,7 +63,7 @@ def expected(x, w, y, stride, pad, last, way):
 
 @settings(max_examples=12, deadline=None)
 @given(
-    channels=st.integers(1, 35),
+    channels=st.integers(1, 35) | st.sampled_from([512, 1024]),
     image=st.tuples(st.integers(3, 19), st.integers(3, 35)),
     taps=st.sampled_from([(3, 3), (1, 3), (2, 2), (5, 5), (3, 1)]),
     stride=st.integers(1, 2),
@@ -74,6 +77,7 @@ def expected(x, w, y, stride, pad, last, way):
 @example(2, (7, 35), (3, 3), 1, 1, False, f32, "local", "c", 1)
 @example(2, (7, 13), (3, 3), 2, 1, False, f32, "local", "c", 1)
 @example(2, (9, 35), (3, 3), 1, 1, False, f32, "local", "c:avx2", 1)
+@example(1024, (4, 5), (3, 3), 1, 1, True, f32, "added", "c:avx2", 1)
 def test_depthwise(channels, image, taps, stride, pad, last, dtype, way, isa, threads):
     image = tuple(max(size, tap) for size, tap in zip(image, taps, strict=True))
     nest, out = depthwise(channels, image, taps, stride, pad, last, dtype, way)
@@ -166,6 +170,30 @@ def test_depthwise_has_lanes_along_contiguous_elements(last, lanes, jam):
     assert re.search(rf"for {lanes} in .*# vectorize\n\s*for {jam} in .*# unroll 7", text)
 
 
+CROWDED = {
+    ("added", 1024): (1, "r"),
+    ("added", 512): (5, "r"),
+    ("added", 256): (4, ""),
+    ("added", 264): (7, ""),
+    ("set", 1024): (1, "r"),
+    ("set", 256): (4, ""),
+}
+"""How many pixels are jammed, and the loop around the lanes, by what is computed and the number of channels."""
+
+
+@pytest.mark.parametrize(("way", "channels"), CROWDED)
+def test_lines_of_jammed_pixels_fit_in_the_ways_of_their_set(way, channels):
+    """Of 256 channels, four columns of pixels begin in one set, of 1024 all; vectors that are lines come once."""
+    nest, _ = depthwise(channels, (14, 14), (3, 3), 1, 1, True, f32, way)
+    for isa in (AVX2, AVX512):
+        size, around = CROWDED[way, channels] if isa == AVX2 else (7, "")
+        text = str(usual_jam(nest, Target.nominal(isa, LARGE, 1)).tried)
+        before, inside = text.split("for c in")
+        assert f"for q_tile in range({-(-14 // size)})" in before or size == 1
+        assert ("for r in" in before) == (around == "r")
+        assert "for s in" in inside
+
+
 def test_how_many_iterations_are_jammed_is_a_knob():
     nest, _ = depthwise(32, (14, 14), (3, 3), 1, 1, True, f32)
     space = derived(nest)
@@ -173,6 +201,12 @@ def test_how_many_iterations_are_jammed_is_a_knob():
     assert [(knob.name, knob.values) for knob in chosen.knobs] == [("jam", (1, 2, 3, 4, 5, 7))]
     for size in (1, 5, 7):
         assert f"for q_tile in range({-(-14 // size)})" in str(chosen.schedule({"jam": size}))
+
+
+def test_taps_of_a_single_jammed_iteration_are_written_out():
+    nest, _ = depthwise(32, (7, 7), (3, 3), 1, 1, True, f32)
+    made = poly.schedule(nest).split(q=1).order("p q_tile c q").unroll(q=2, r=3, s=3).vectorize("c")
+    assert not re.search(r"for \(int64_t [rs] =", poly.compile(nest, schedule=made, threads=1).source)
 
 
 def test_lanes_that_read_every_second_element_have_no_masks():
@@ -190,7 +224,7 @@ def test_infinite_weights_outside_the_image_are_not_multiplied(way):
     x, y = np.ones((2, 7, 7), np.float32), np.full((2, 7, 7), np.nan, np.float32)
     kernel = poly.compile(nest, threads=1)
     kernel(x, w, y)
-    assert "f32x16_lanes" in kernel.source or kernel.target != "c:avx512"
+    assert "f32x16_lanes" in kernel.source or kernel.isa.name != "avx512"
     assert np.all(y[:, :, 0] == 0)
     assert np.all(np.isinf(y[:, :, 1:]))
 

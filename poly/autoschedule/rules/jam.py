@@ -7,13 +7,21 @@ for p: for q: for c:                        for p: for q_tile:
 
 What the jammed iterations share, such as weights and the overlap of their neighbourhoods, is loaded once, and results
 stay in registers over the short loops (Allen, Cocke, "A catalogue of optimizing transformations", 1972).
+
+Where images have 1024 channels, the lines of all pixels share a set of the first-level cache. If lanes take a line in
+several turns, fewer iterations are jammed, and short loops go around the lanes, so that the ways of the set suffice.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import ceil, prod
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import product
+from math import ceil, inf, prod
+from operator import mul
 
+from codegen.ir.signature import ZERO
 from poly.analysis.legality import race
 from poly.analysis.roles import expected_bytes
 from poly.autoschedule.rules.attempt import attempt
@@ -21,10 +29,12 @@ from poly.autoschedule.rules.form import Form
 from poly.autoschedule.rules.lanes import FEW
 from poly.autoschedule.rules.sharing import usual_sharing
 from poly.autoschedule.spaces.space import Knob, Values
+from poly.ir.layout import offset, step
 from poly.ir.nest import Nest
 from poly.ir.paths import paths
-from poly.ir.strides import extent, is_contiguous, is_contiguous_along, moved_iterator
+from poly.ir.strides import accesses, extent, is_contiguous, is_contiguous_along, moved_iterator
 from poly.ir.tree import Band, Leaf, Sequence, bands, statements, walk
+from poly.machine.description import LINE
 from poly.model.core import Target
 from poly.schedules.schedule import Schedule, schedule
 from poly.schedules.steps import Order, Split, Step, Unroll, Vectorize
@@ -43,22 +53,24 @@ JAMMED = 8
 def usual_jam(nest: Nest, target: Target) -> Form | None:
     """The form of a nest of loops without dependences around short ones; None if it is none.
 
-    How many iterations are jammed is a knob; usually as many as registers and written-out text allow.
+    How many iterations are jammed is a knob; usually as many as registers, written-out text and the
+    sets of the first-level cache allow.
     """
     base = schedule(nest)
     near = sum(expected_bytes(array) for array in nest.arrays) <= target.caches.l2 // 2
-    jam = _jam(base, SECOND if near and target.isa.has_masked_stores else 1)
-    if jam is None:
+    widest = _jam(base, SECOND if near and target.isa.has_masked_stores else 1)
+    if widest is None:
         return None
-    tried = attempt(base, jam.steps(jam.sizes[-1]))
+    jam, size = _within_sets(base, widest, target)
+    tried = attempt(base, jam.steps(size))
     if tried is None:
         return None
     knob = Knob("jam", jam.sizes)
 
     def make(values: Values) -> Schedule | None:
-        return attempt(base, jam.steps(values["jam"] or jam.sizes[-1]))
+        return attempt(base, jam.steps(values["jam"] or size))
 
-    usual = (("jam", jam.sizes[-1]),)
+    usual = (("jam", size),)
     form = Form((("order", "jammed"),), make, tried, (knob,), usual, {f"{jam.name}_tile": "jam"})
     return usual_sharing(form, target.threads)
 
@@ -72,11 +84,78 @@ class Jam:
     around: tuple[str, ...]
     lanes: str
     short: tuple[tuple[str, int], ...]
+    outside: tuple[str, ...] = ()
+    """The short loops that are around the tiles and the lanes."""
 
     def steps(self, size: int) -> tuple[Step, ...]:
-        order = Order((*self.around, f"{self.name}_tile", self.lanes, self.name))
+        order = Order((*self.around, *self.outside, f"{self.name}_tile", self.lanes, self.name))
         written = Unroll(((self.name, max(2, size)), *self.short))
         return Split(((self.name, size),)), order, written, Vectorize(self.lanes)
+
+    def variants(self) -> Iterator[Jam]:
+        """It as it is, then with the first of its short loops around the lanes, with the first two, and so on."""
+        for count in range(len(self.short)):
+            yield replace(self, outside=tuple(name for name, _ in self.short[:count]), short=self.short[count:])
+
+    def written(self, size: int) -> dict[str, int]:
+        """The extents of the loops that are written out in lanes."""
+        return {self.name: size, **dict(self.short)}
+
+
+Vectors = Counter[tuple[str, int]]
+"""What an iteration in lanes loads and stores: how often a vector of an array, by the bytes from its beginning."""
+
+
+def _within_sets(made: Schedule, jam: Jam, target: Target) -> tuple[Jam, int]:
+    """The loops, and how many iterations to jam: as many as there are if each turn of the lanes takes whole lines.
+
+    Otherwise no set of the first-level cache may have more lines than ways: each turn would fetch them all again, and
+    write results back. Of what fits, that is taken which moves the fewest vectors; a single iteration if nothing does.
+    """
+    most = jam, jam.sizes[-1]
+    if target.isa.vector_bytes >= LINE:
+        return most
+    fewest, found = inf, (jam, jam.sizes[0])
+    for one in jam.variants():
+        for size in reversed(one.sizes):
+            loops = one.written(size)
+            vectors = _vectors(made, one.lanes, loops)
+            if vectors is None:
+                return most
+            moved = vectors.total() / prod(loops.values())
+            fits = _crowd(vectors, target) <= target.caches.ways[0]
+            if fits and moved < fewest and attempt(made, one.steps(size)) is not None:
+                fewest, found = moved, (one, size)
+    return found
+
+
+def _vectors(made: Schedule, lanes: str, loops: Mapping[str, int]) -> Vectors | None:
+    """What an iteration in lanes moves in these loops, which are written out; None if it is not known."""
+    found = dict[tuple[str, int], int]()
+    for name, path in paths(made.tree).items():
+        statement = made.nest.statement(name)
+        along, *inside = (moved_iterator(statement, path, loop) for loop in (lanes, *loops))
+        for access in accesses(statement):
+            array = made.nest.array(access.array)
+            if array.kind == "local" or not any(along in index.names for index in access.indices):
+                continue
+            first = offset(array, access, dict.fromkeys(statement.iterators, ZERO)).number
+            apart = [step(array, access, at).number if at else 0 for at in inside]
+            known = [each for each in apart if each is not None]
+            if first is None or len(known) < len(apart):
+                return None
+            for at in product(*map(range, loops.values())):
+                place = first + sum(map(mul, known, at))
+                key = array.name, array.dtype.size * place
+                found[key] = max(found.get(key, 0), 1 + (access == statement.target))
+    return Counter(found)
+
+
+def _crowd(vectors: Iterable[tuple[str, int]], target: Target) -> int:
+    """The most lines in a set of the first-level cache; arrays begin in the first set, as large ones do."""
+    sets = max(1, target.caches.l1 // (target.caches.ways[0] * LINE))
+    lines = {(array, place // LINE) for array, place in vectors}
+    return max(Counter(line % sets for _, line in lines).values(), default=0)
 
 
 def _jam(made: Schedule, most: int) -> Jam | None:
