@@ -89,21 +89,27 @@ Way = Literal["apart"] | Place
 """Interiors apart from borders, or a place of the loop over the tiles of columns."""
 
 
-def placed(nest: poly.Nest, place: Place, target: Target) -> Schedule | None:
-    """The schedule of the usual box with another place; None if it has no box, or that is illegal."""
+def placed(nest: poly.Nest, place: Place, copied: bool, target: Target) -> Schedule | None:
+    """The schedule of the usual box with another place, and a copy of the right operand; None if it has no box, or that
+    is illegal."""
     box, alone = best_box(nest, nest.statements[0], target), isolated(schedule(nest), nest.statements[0])
     if box is None or alone is None:
         return None
     base, loops = alone
-    return attempt(base, tiled_steps(box, loops, RegisterTile(box.kernel(target.isa), place)))
+    return attempt(base, tiled_steps(box, loops, RegisterTile(box.kernel(target.isa), place, copied=copied)))
 
 
 def check(
-    layer: Layer, target: str = "c", threads: int = 1, packed: bool = False, way: Way | None = None
+    layer: Layer,
+    target: str = "c",
+    threads: int = 1,
+    packed: bool = False,
+    way: Way | None = None,
+    copied: bool = False,
 ) -> poly.Kernel:
-    """Compare a kernel with the sums; `way` is how it runs, whatever the model says."""
+    """Compare a kernel with the sums; `way` is how it runs, whatever the model says, and `copied` whether by a copy."""
     nest, goal = poly.parse(layer.text), here(parse(target).isa, threads)
-    made = with_interiors(nest, goal, pays=inf) if way == "apart" else placed(nest, way, goal) if way else None
+    made = with_interiors(nest, goal, pays=inf) if way == "apart" else placed(nest, way, copied, goal) if way else None
     kernel = poly.compile(nest, target=target, threads=threads, schedule=made)
     compare(layer, kernel, packed)
     return kernel
@@ -213,6 +219,7 @@ LAYERS = st.builds(
     target=st.sampled_from(["c", "c:avx2"]),
     packed=st.booleans(),
     way=st.sampled_from([None, "apart", *get_args(Place)]),
+    copied=st.booleans(),
 )
-def test_any_layer(layer: Layer, target: str, packed: bool, way: Way | None) -> None:
-    check(layer, target, packed=packed, way=way)
+def test_any_layer(layer: Layer, target: str, packed: bool, way: Way | None, copied: bool) -> None:
+    check(layer, target, packed=packed, way=way, copied=copied)

@@ -10,8 +10,10 @@ from random import Random
 import pytest
 from contractions import Contraction
 
+import poly
 from microkernels.dtypes import f32, f64
 from microkernels.isa import AVX2, AVX512, ISA
+from poly.autoschedule.default import default_schedule
 from poly.autoschedule.rules.contraction import Tilings
 from poly.autoschedule.rules.microkernels import heaviest_box
 from poly.ir.nest import Nest
@@ -22,6 +24,7 @@ from poly.model.core import Target
 from poly.model.rates import LONGEST, from_machine
 from poly.model.tiles import Pitches, TileCalls, line_classes
 from poly.model.traffic import crowding
+from poly.schedules.steps import Pack
 
 CACHES = Caches(32 << 10, 1 << 20, 16 << 20)
 
@@ -111,6 +114,24 @@ def test_what_costs_much_in_place_is_packed(isa: ISA) -> None:
     assert choice(nest, target(isa, places(10.0))).pack_right
     dear = target(isa, lambda costs: lines("copy", 1e4)(places(0.0)(costs)))
     assert not choice(nest, dear).pack_right
+
+
+@pytest.mark.parametrize("isa", [AVX512, AVX2], ids=lambda isa: isa.name)
+def test_weights_of_a_group_of_channels_are_copied_where_they_cost_much_in_place(isa: ISA) -> None:
+    grouped = poly.parse("""def grouped(X: 'f32[7, 7, 1024]', W: 'f32[3, 3, 32, 1024]', Y: 'f32[7, 7, 1024]'):
+    for p in range(7):
+        for q in range(7):
+            for g in range(32):
+                for k in range(32):
+                    for r in range(3):
+                        for s in range(3):
+                            for c in range(32):
+                                if 0 <= p + r - 1 < 7 and 0 <= q + s - 1 < 7:
+                                    Y[p, q, 32*g + k] += X[p + r - 1, q + s - 1, 32*g + c] * W[r, s, c, 32*g + k]
+    """)
+    for change, is_copied in ((places(10.0), True), (lines("copy", 1e4), False)):
+        steps = default_schedule(grouped, target(isa, change)).steps
+        assert any(isinstance(step, Pack) and step.array == "W" for step in steps) == is_copied
 
 
 def test_threads_pay_off_where_waking_them_for_nothing_and_not_using_them_lose_alike() -> None:

@@ -8,8 +8,9 @@
 
 The taps of a padded convolution that would multiply by zero are not in the domain, so they cost nothing. The kernel
 takes all loops of the reduction that belong to the box: for one p, all q have the same r. A right operand that is not
-contiguous along the columns, such as an image read at every second pixel, is packed. If the operand of all pixels, the
-weights, exceeds the second-level cache, the loop over its tiles goes outside.
+contiguous along the columns, such as an image read at every second pixel, is packed, and also one of which the model
+expects that a copy pays: the weights of a group of channels, whose rows lie pages apart, so that no cache keeps them.
+If the operand of all pixels, the weights, exceeds the second-level cache, the loop over its tiles goes outside.
 
 If the output is contiguous along few loops only, such as the three taps of a weight's gradient or seven pixels, vectors
 may cost less along others: each tile of results is then turned, and stored where the results belong.
@@ -61,11 +62,15 @@ PLACES: tuple[Place, ...] = get_args(Place)
 
 @dataclass(frozen=True)
 class RegisterTile:
-    """The register tile, the position of the loop over its columns, and the iterator of the parallel loop, if any."""
+    """The register tile, the position of the loop over its columns, and the iterator of the parallel loop, if any.
+
+    `copied` tells that the right operand is packed though it is contiguous along the columns.
+    """
 
     kernel: OuterProduct
     columns: Place = "inside"
     parallel: str | None = None
+    copied: bool = False
 
 
 def _apart(r: InnerBox, name: str) -> int:
@@ -77,12 +82,14 @@ def usual_tiles(r: InnerBox, target: Target) -> RegisterTile:
     """The register tile that fits the box best, and the outermost loop for the threads if there is enough work.
 
     The column tile loop goes where simple rules say, unless the model expects another place to be clearly better, or a
-    tile of another width. What fits the second-level cache needs no such comparison.
+    tile of another width, or a copy of the right operand. What fits the second-level cache needs no such comparison.
     """
     usual = RegisterTile(r.kernel(target.isa), _simple_place(r, target))
     arrays = {load.array for load in (r.contraction.output, r.contraction.left, r.contraction.right)}
     if sum(expected_bytes(r.nest.array(name)) for name in arrays) > target.caches.l2:
         usual = _better(r, usual, [replace(usual, columns=place) for place in PLACES], target, PAYS)
+        if not r.packed:
+            usual = _better(r, usual, [replace(usual, columns=place, copied=True) for place in PLACES], target, PAYS)
         wider = [replace(usual, kernel=kernel) for kernel in r.kernels(target.isa)]
         usual = _better(r, usual, wider, target, FITS, ready=r.contraction.right.array)
     shared = r.own[0] if r.own and r.work >= target.worthwhile(r.dtype) else None
@@ -160,36 +167,37 @@ class NonRectangular:
         return self.box.work
 
     def forms(self) -> Iterator[Form]:
-        """Every position of the column tile loop combined with every loop that may be parallel."""
+        """Every position of the column tile loop with every loop that may be parallel, and the right operand copied."""
         shared = [None, *self.box.own[:2], self.box.column] if self.target.threads > 1 else [None]
-        for place, parallel in product(PLACES, shared):
-            form = self._form(place, parallel) if parallel != self.box.column or place == "outside" else None
+        copied = (False,) if self.box.packed else (False, True)
+        for place, parallel, copies in product(PLACES, shared, copied):
+            form = self._form(place, parallel, copies) if parallel != self.box.column or place == "outside" else None
             if form is not None:
                 yield form
 
     @cached_property
     def usual(self) -> Form | None:
         """The default form; None if it is illegal."""
-        return self._form(self._tile.columns, self._tile.parallel)
+        return self._form(self._tile.columns, self._tile.parallel, self._tile.copied)
 
     @cached_property
     def _tile(self) -> RegisterTile:
         return usual_tiles(self.box, self.target)
 
-    def _form(self, place: Place, parallel: str | None) -> Form | None:
+    def _form(self, place: Place, parallel: str | None, copied: bool) -> Form | None:
         box, isa, usual = self.box, self.target.isa, self._tile.kernel
         lanes = isa.lanes(box.dtype)
 
         def make(values: Values) -> Schedule | None:
             kernel = gemm(isa, box.dtype, values["rows"] or 1, values["vectors"] or 1, box.contraction.product)
-            return self.made(lambda loops: tiled_steps(box, loops, RegisterTile(kernel, place, parallel)))
+            return self.made(lambda loops: tiled_steps(box, loops, RegisterTile(kernel, place, parallel, copied)))
 
         values = (("rows", usual.rows), ("vectors", usual.vectors))
         tried = make(dict(values))
         if tried is None:
             return None
         return Form(
-            (("columns", place), ("parallel", parallel or "none")),
+            (("columns", place), ("parallel", parallel or "none"), *[("right", "copied")] * copied),
             make,
             tried,
             tile_knobs(box.extent(box.row), box.extent(box.column), usual),
@@ -218,7 +226,7 @@ def tiled_steps(r: InnerBox, loops: Mapping[str, str], tiles: RegisterTile, init
         Split(((column, tiles.kernel.columns),)),
         Order((*around, row, column, *(loops[name] for name in r.reduction))),
     ]
-    if r.packed:
+    if r.packed or tiles.copied:
         steps.append(_copy(r, around, {column_tile, *(loops[name] for name in _copied_apart(r))}))
     steps.append(Tensorize(tiles.kernel.name, r.statement.name, initial))
     if tiles.parallel is None:
