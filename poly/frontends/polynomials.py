@@ -48,6 +48,10 @@ def product(first: Polynomial, second: Polynomial) -> Polynomial:
     return _clean(found)
 
 
+def negative(terms: Polynomial) -> Polynomial:
+    return {key: -factor for key, factor in terms.items()}
+
+
 def _clean(terms: Mapping[tuple[str, ...], int]) -> Polynomial:
     return {key: factor for key, factor in terms.items() if factor}
 

@@ -151,6 +151,7 @@ def _opening(file: CFile, scop: Scop, routine: Routine, header: Header, macros: 
     outside = scop.outline.outside
     tests += [f"{name} == {_number(value)}" for name, value in scop.outline.constants.items()]
     tests += [test for name, found in outside.items() for test in _types(scop, name, found)]
+    tests += scop.outline.tests
     values = {name: _value(name, found) for name, found in outside.items()}
     call = called(routine, header, values)
     wrapped = textwrap.wrap(call, 108, subsequent_indent=" " * 4, break_long_words=False, break_on_hyphens=False)

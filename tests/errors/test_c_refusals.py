@@ -42,7 +42,7 @@ BODIES = {
         "Declare it as int",
     ),
     "unsigned difference": (
-        "for (unsigned i = 1; i < 9; i++) x[i - 1] = 0;",
+        "for (unsigned i = 0; i < 9; i++) x[i - 1] = 0;",
         "3:36: `i - 1` is unsigned, and wraps around",
         "Declare its",
     ),
@@ -74,7 +74,30 @@ BODIES = {
     "product": (LOOP + "x[i * i] = 0;", "3:31: `i * i` is not affine: it multiplies two names", "An index, bound"),
     "step": ("for (int i = 1; i < n; i *= 2) x[i] = 0;", "3:24: the loop over `i` has no constant step", "Write `i++`"),
     "no bound": ("for (int i = 0; ; i++) x[i] = 0;", "3:1: this loop has no bound", "Compare the counter itself"),
-    "unequal": ("for (int i = 0; i != n; i++) x[i] = 0;", "3:17: `i != n` is no bound of `i`", "Compare the counter"),
+    "unequal": ("for (int i = 3; i != n; i++) x[i] = 0;", "3:17: `i != n` never ends the loop if it", "Write `<`."),
+    "unequal, by 2": ("for (int i = 0; i != n; i += 2) x[i] = 0;", "3:17: `i != n` is no bound of `i`", "Compare the"),
+    "short counter": (
+        "for (short i = 0; i < n; i++) x[i] = 0;",
+        "3:1: `i` may exceed the greatest number of its type",
+        "Count by an int or long.",
+    ),
+    "small counter": ("for (unsigned char i = 0; i < 256; i++) x[i] = 0;", "3:1: `i` may exceed the greatest", "Count"),
+    "small start": (
+        "for (signed char i = 200; i > 0; i--) x[i] = 0;",
+        "3:1: `i` may exc",
+        "Count",
+    ),
+    "small counter down": ("for (signed char i = 0; i >= -128; i--) x[0] = 0;", "3:1: `i` may fall below the", "Count"),
+    "unsigned down by 2": (
+        "for (unsigned i = 9; i > 0; i -= 2) x[i] = 0;",
+        "3:1: `i` is unsigned and counts",
+        "Declare",
+    ),
+    "falls for ever": (
+        "for (int i = n - 3; i--;) x[i] = 0;",
+        "3:1: `i` may begin below 0, and go",
+        "Write `i-- > 0`",
+    ),
     "direction": ("for (int i = 0; i > n; i++) x[i] = 0;", "3:17: `i > n` does not end a loop", "Count up to an end"),
     "own counter": (LOOP + "i += 1;", "3:29: `i` counts a loop that runs here, and is changed", "Leave the counter"),
     "counter afterwards": (

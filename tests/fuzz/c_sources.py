@@ -53,8 +53,9 @@ class Drawing:
         types = (*INTEGERS, *TYPES)
         self.arrays = {name: (rng.choice(types), rng.choice((1, 1, 1, 2))) for name in "abcd"[: rng.choice((2, 3, 4))]}
         self.index = rng.choice(list(INTEGERS)[1:])
-        self.size = rng.choice(("int", "int", "int", "long", "long long", "size_t"))
+        self.size = rng.choice(("int", "int", "int", "long", "long long", "size_t", "unsigned"))
         self.counter = rng.choice(("int", "long long", "size_t")) if self.size == "size_t" else self.size
+        self.unsigned = {"size_t", "unsigned"} & {self.size, self.counter}
 
     def text(self) -> str:
         body = "".join(self._statement((), 0) for _ in range(self.rng.choice((1, 1, 2))))
@@ -98,7 +99,14 @@ class Drawing:
         rng = self.rng
         self.starts[name] = rng.choice((0, 0, 0, 2))
         start = f"{self.counter} {name} = {self.starts[name]}; {name} < n;"
-        if "size_t" not in (self.size, self.counter) and rng.random() < 0.15:
+        draw = rng.random()
+        if draw < 0.1:
+            return f"for ({self.counter} {name} = n; {name}-- > {self.starts[name]};)"
+        if draw < 0.15 and not self.starts[name]:
+            return f"for ({self.counter} {name} = 0; {name} != n; {name}++)"
+        if draw < 0.2:
+            return f"for (short {name} = {self.starts[name]}; {name} < 9 && {name} < n; {name}++)"
+        if not self.unsigned and draw < 0.3:
             return f"for ({self.counter} {name} = n - 1; {name} >= {self.starts[name]}; {name}--)"
         return f"for ({start} {name}++)" if rng.random() < 0.9 else f"for ({start} {name} += {rng.choice('23')})"
 
@@ -124,7 +132,7 @@ class Drawing:
             return f"idx[{counter}]"
         forms = [counter] * 7 + [f"{counter} + {self.rng.choice('112')}", f"2 * {counter}", self.rng.choice("01")]
         forms.append(f"3 * {counter} + {self.rng.choice('012')}")
-        if self.starts[counter] and self.counter != "size_t":
+        if self.starts[counter]:
             forms += [f"{counter} - {self.rng.choice('112')}"] * 2
         return self.rng.choice(forms)
 
@@ -239,7 +247,7 @@ def _by_gcc(text: str, kind: str, size: int, before: Mapping[str, np.ndarray], f
     options = ("-O0", "-fwrapv", "-ffp-contract=off", "-w", "-shared", "-fPIC")
     subprocess.run(["gcc", *options, str(source), "-o", str(path)], check=True)
     made = {name: array.copy() for name, array in before.items()}
-    first: Any = ctypes.c_int(size) if kind == "int" else ctypes.c_int64(size)
+    first: Any = ctypes.c_int(size) if kind in ("int", "unsigned") else ctypes.c_int64(size)
     ctypes.CDLL(str(path)).f(first, *(ctypes.c_void_p(array.ctypes.data) for array in made.values()))
     return made
 

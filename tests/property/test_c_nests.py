@@ -298,6 +298,20 @@ SOURCES = {
             }
             for (size_t i = 1; i + 1 < n; i++) in[i - 1] = in[i + 1] - in[n - 1 - i];
         }""",
+    "counters": """
+        #include <stddef.h>
+        void counters(size_t n, double x[n], double y[n], int z[n], double w[9]) {
+            for (size_t i = n; i-- > 1;) x[i] -= x[i - 1];
+            for (unsigned i = 8; i >= 1; i--) w[i] += w[i - 1] * 2;
+            for (short i = 0; i != 9; ++i) w[i] -= i / 2;
+            for (unsigned char i = 9; i--;) w[i] *= i - 3;
+            for (size_t i = n; i > 0; i -= 1) z[i - 1] += 3 * (int)i;
+            for (size_t i = 0; n != i; i++) {
+                if (i > 2 && x[i - 3] > 0) y[i] += i - 1;
+                else if (i) y[i] -= y[i - 1] * (i - 1 > 1 || i - 1 == 0 ? 2 : 3);
+                x[i] = i < 2 ? 1.0 : y[i - 2] + (i - 2) / 3;
+            }
+        }""",
     "calls": """
         static double square(double v) { double t; t = v; if (v > 0) { t *= v; } else t = v * v; return t; }
         static int none(void) { return 0; }

@@ -28,6 +28,9 @@ SCOP = [
     "for (i = 0; i < n; i++) x[i] = own(y[i], i) - local[0];",
     "for (i = 0; i < 4; i++) local[i] = x[0] + i; for (i = 0; i < n; i++) y[i] += local[3];",
     "for (i = 0; i < n; i++) y[i] += G[at[i + 1] - 1];",
+    "for (unsigned u = n; u-- > 0;) x[u] += y[u];",
+    "for (unsigned char u = 1; u != n; u++) y[u - 1] = x[u] - s;",
+    "for (unsigned u = 2; u < (unsigned)m - 1; u++) z[u*m + 2] += z[(u - 2)*m];",
     "for (i = n - 1; i > 0; i--) G[i] = x[i] + K * G[i - 1]; total = G[n - 1];",
 ]
 AFTER = [
@@ -217,6 +220,41 @@ def test_names_that_are_words_of_python(tmp_path: Path) -> None:
     new = tmp_path / "new.c"
     new.write_text(made.text + main)
     path.write_text(WORDS + main)
+    assert output(path) == output(new)
+
+
+WRAPPED = """
+#include <stdio.h>
+static void count(unsigned n, double *x)
+{
+#pragma scop
+    for (unsigned i = 0; i < n + 5; i++) x[0] += 1;
+#pragma endscop
+}
+static void small(unsigned n, double *x)
+{
+#pragma scop
+    for (unsigned char i = 0; i < n - 2; i++) x[i] += 1;
+#pragma endscop
+}
+int main(void)
+{
+    double x[9] = {0};
+    count(4294967295u, x);
+    count(3, x);
+    small(9, x);
+    printf("%g %g", x[0], x[6]);
+    return 0;
+}
+"""
+
+
+def test_sizes_at_which_an_unsigned_integer_wraps_around_run_the_loops_as_written(tmp_path: Path) -> None:
+    path, new = written(tmp_path, WRAPPED), tmp_path / "new.c"
+    made = rewrite(path, isas=["portable"])
+    found = [value for scop in made.kernels.routines if scop for value in map(str, scop.conditions)]
+    assert not made.problems and sorted(found) == ["257 - n", "4294967290 - n", "n - 2"]
+    new.write_text(made.text)
     assert output(path) == output(new)
 
 

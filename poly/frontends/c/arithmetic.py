@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
 from pycparser import c_ast
 
 from poly.errors import SpecError
-from poly.frontends.c.declarations import CounterName, Meaning, SizeName
+from poly.frontends.c.declarations import Meaning, SizeName
+from poly.frontends.c.facts import KnownSums, upper_bound
 from poly.frontends.c.place import CSource, refusal, shown
 from poly.frontends.c.typed import (
     INDICES,
@@ -27,10 +28,14 @@ from poly.frontends.c.typed import (
     wide,
     wraps,
 )
-from poly.frontends.polynomials import polynomial
+from poly.frontends.polynomials import Polynomial, Range, negative, polynomial, total
 
 INT = (-(2**31), 2**31 - 1)
 """The least and greatest int."""
+UINT = 2**32 - 1
+"""The greatest unsigned int."""
+SIZES = {"int": INT[1], "uint": UINT}
+"""The greatest sizes of some kinds."""
 BITS_OF = {"int": 31, "uint": 32, "long": 63, "ulong": 64}
 """The bits of the greatest number of each kind of integers."""
 BITS = "Use << and >> by numbers, & with a mask of the lowest bits, and && and || for conditions."
@@ -51,6 +56,12 @@ class Arithmetic:
         """Whether a subscript or bound depends on data."""
         self.modular = False
         """Whether what wraps around in the present expression has no effect."""
+        self.facts = KnownSums()
+        """What is known here of counters and sizes."""
+        self.loops: tuple[Range, ...] = ()
+        """The loops around this place."""
+        self.assumed: list[Polynomial] | None = None
+        """Sums of sizes that are at least 0 where the nest stands for the text; None if nothing may be assumed."""
 
     def refuse(self, node: c_ast.Node, why: str, remedy: str) -> SpecError:
         return refusal(node, self.source, why, remedy)
@@ -66,13 +77,56 @@ class Arithmetic:
 
     def check_sign(self, node: c_ast.Node, left: Value, right: Value) -> None:
         """Refuse a difference that is unsigned where it would be negative."""
-        positive = left.number is not None and right.number is not None and left.number >= right.number
-        if not self.modular and not positive and wraps(left.kind, right.kind):
+        if not self.modular and wraps(left.kind, right.kind) and not self.is_least(left, right):
             raise self.refuse(
                 node,
                 f"`{shown(node)}` is unsigned, and wraps around where it would be negative",
                 "Declare its names as int or ptrdiff_t, or compare sums: `i + 1 < n`.",
             )
+
+    def check_top(self, node: c_ast.Node, made: Value) -> None:
+        """Refuse a sum or product that is beyond the greatest unsigned int, where the nest stands for the text."""
+        may_wrap = made.kind == "uint" and not self.modular and self.assumed is not None
+        if may_wrap and not self.is_least(literal(UINT, "uint"), made):
+            why = f"`{shown(node)}` is unsigned int, and may wrap around"
+            raise self.refuse(node, why, "Declare its names as int, long or size_t.")
+
+    def is_least(self, greater: Value, least: Value) -> bool:
+        """Whether an integer is at least another one, for all sizes or for those to which the nest is restricted."""
+        apart = difference(greater, least)
+        if apart is None or self.proves(apart):
+            return apart is not None
+        if self.assumed is None:
+            return False
+        most = upper_bound(negative(apart), self.loops, lambda name: self.proves({(name,): 1}))
+        if most is None or not any(most) or not all(map(self._are_sizes, most)):
+            return False
+        self.assumed.append(negative(most))
+        return True
+
+    def proves(self, goal: Polynomial) -> bool:
+        """Whether a sum of products is at least 0."""
+        facts = self.facts
+        for name in {name for key in goal for name in key} | {n for sums in facts.known for key in sums for n in key}:
+            meaning = self.names.get(name)
+            if isinstance(meaning, SizeName):  # kernels only run where sizes are not negative
+                most = [{(): SIZES[meaning.kind], (name,): -1}] if meaning.kind in SIZES else []
+                facts = facts.more([{(name,): 1}, *most])
+        several = {key for sums in (goal, *facts.known) for key in sums if len(key) > 1}
+        positive = [{key: 1} for key in several if all(facts.prove({(name,): 1}) for name in key)]
+        return facts.more(positive).prove(goal)
+
+    def _are_sizes(self, names: Iterable[str]) -> bool:
+        return all(isinstance(self.names.get(name), SizeName) for name in names)
+
+    @contextmanager
+    def knowing(self, found: Iterable[Polynomial]) -> Iterator[None]:
+        """Inside, these sums are at least 0."""
+        before, self.facts = self.facts, self.facts.more(found)
+        try:
+            yield
+        finally:
+            self.facts = before
 
     def check_wrap(self, node: c_ast.Node, *values: Value) -> None:
         """Refuse to combine an unsigned integer with one that may be negative, which C makes unsigned, too."""
@@ -149,20 +203,17 @@ class Arithmetic:
                 if self.is_natural(second):
                     return True
         found = polynomial(node)
-
-        def natural(name: str) -> bool:
-            match self.names.get(name):
-                case CounterName(natural=is_natural):
-                    return is_natural
-                case SizeName():
-                    return True
-            return False
-
-        return found is not None and all(f >= 0 and all(map(natural, key)) for key, f in found.items())
+        return found is not None and self.proves(found)
 
     def binary(self, node: c_ast.Node, op: str, left: Value, right: Value) -> Value:
         """An operation with one of + - * / %."""
         raise NotImplementedError
+
+
+def difference(greater: Value, less: Value) -> Polynomial | None:
+    """The difference of two integers of counters and sizes as a sum of products; None if it is none."""
+    first, second = (polynomial(v.node) if v.kind in INTEGERS else None for v in (greater, less))
+    return None if first is None or second is None else total(first, negative(second))
 
 
 def integer_literal(text: str) -> Value:

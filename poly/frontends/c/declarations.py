@@ -60,6 +60,16 @@ class CType:
         return cast("float | int", np.array(number).astype(ANNOTATED[self.dtype].numpy_name).item())
 
     @property
+    def limits(self) -> tuple[int | None, int | None]:
+        """The least and greatest number, if C says what is beyond: of unsigned types, and of those smaller than int."""
+        if self.dtype in COUNTING:
+            return (0 if self.unsigned else None), None
+        bits = 8 * ANNOTATED[self.dtype].size
+        if self.unsigned or ANNOTATED[self.dtype].is_unsigned:
+            return 0, (1 << bits) - 1
+        return -(1 << bits - 1), (1 << bits - 1) - 1
+
+    @property
     def counting(self) -> str:
         """The kind of its numbers in counters, sizes and integers: one of `typed.INTEGERS`."""
         return ("u" if self.unsigned and self.dtype in COUNTING else "") + ("long" if self.dtype == "i64" else "int")
@@ -111,9 +121,8 @@ def unknown_type(name: str, declared: c_ast.Decl) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class CounterName:
-    """The counter of a loop that runs here, of a kind of integers; `natural` if it can't be negative."""
+    """The counter of a loop that runs here, of a kind of integers."""
 
-    natural: bool
     kind: str = "int"
 
 

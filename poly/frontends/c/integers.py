@@ -117,7 +117,7 @@ class Integers(LoopHeads):
             for name, meaning in self.names.items():
                 if isinstance(meaning, Known | Unknown) and changed.written(name):
                     self.names[name] = self._itself(name)
-            self.names[head.counter] = CounterName(False, head.kind)
+            self.names[head.counter] = CounterName(head.kind)
             return tuple(self._effects([node.stmt]))
 
     @contextmanager
@@ -175,7 +175,7 @@ class Integers(LoopHeads):
             except SpecError:
                 head = None
             if head is not None:
-                self.names[head.counter] = CounterName(False, head.kind)
+                self.names[head.counter] = CounterName(head.kind)
             body = tuple(self._effects([node.stmt]))
         yield Repeated(None if head is None else head.counted, body)
         match node.init:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from pycparser import c_ast
 
+from poly.frontends.c.arithmetic import integer_literal
 from poly.frontends.c.declarations import (
-    COUNTING,
     ArrayName,
     CounterName,
     ElementName,
@@ -22,12 +22,15 @@ from poly.frontends.c.declarations import (
     type_of,
 )
 from poly.frontends.c.place import CSource, shown
-from poly.frontends.c.typed import UNSIGNED, Value
+from poly.frontends.c.typed import UNSIGNED, Value, literal
 from poly.frontends.c.values import Values
 from poly.frontends.counted import CountedLoop
 from poly.frontends.effects import lost
-from poly.frontends.polynomials import Range, polynomial
+from poly.frontends.polynomials import Polynomial, Range, negative, polynomial, total
 
+COUNT = "Count by an int or long."
+Limits = tuple[int | None, int | None]
+"""The least and greatest number of a type that wraps around; None where it does not."""
 STEPS = {"p++": 1, "++": 1, "p--": -1, "--": -1}
 
 
@@ -46,6 +49,18 @@ class Head:
     def first(self) -> list[ast.expr]:
         """The first value, of several the last to be reached."""
         return _interval(self.low, "max" if self.step > 0 else "min")
+
+    @property
+    def facts(self) -> list[Polynomial]:
+        """What holds in the iterations."""
+        counter: Polynomial = {(self.counter,): 1}
+        up = self.step > 0
+        firsts, ends = ([p for v in values if (p := polynomial(v)) is not None] for values in (self.first, self.ends))
+        inside = [total(counter, negative(first)) for first in firsts]
+        inside += [total(end, negative(total(counter, {(): 1 if up else -1}))) for end in ends] if up else []
+        if up:
+            return inside
+        return [negative(sums) for sums in inside] + [total(counter, negative(total(end, {(): 1}))) for end in ends]
 
     @property
     def least(self) -> list[ast.expr]:
@@ -97,18 +112,22 @@ class LoopHeads(Values):
         Raises:
             SpecError: it does not count one integer in constant steps between integers.
         """
-        name, first, kind = self._start(node)
+        name, first, kind, limits = self._start(node)
         low = self.integer(first)
         start = Value(low, kind)
         self.check_wrap(first, start, Value(low, "int"))
         before, inside = self.names, Uses.of([node.stmt])
         changed = [n for n, found in before.items() if isinstance(found, Known) and inside.written(n)]
         self.names = {**before, **{local: Unknown(lost(local)) for local in changed}}
-        step = self._step(node, name)
-        if step < 0 and kind in UNSIGNED:
-            why = f"`{name}` is unsigned and counts down: it wraps around below 0"
-            raise self.refuse(node, why, "Declare it as int or ptrdiff_t.")
-        head = Head(name, low, step, tuple(self._ends(node, node.cond, name, start, step)), kind)
+        last = _counts_down(node.cond, name) if node.next is None else None
+        if last is not None:
+            self._check_fall(node, name, start, last)
+            low, step, ends = _plus(low, -1), -1, [constant(last - 1)]
+        else:
+            step = self._step(node, name)
+            ends = self._ends(node, node.cond, name, start, step)
+            self._check_limits(node, name, limits, start, step, ends)
+        head = Head(name, low, step, tuple(ends), kind)
         self.names = before
         for value in (*head.first, *head.ends):
             if any(isinstance(part, ast.IfExp) for part in ast.walk(value)):
@@ -116,19 +135,42 @@ class LoopHeads(Values):
                 raise self.refuse(node, why, "Start at max(a, b), end at min(a, b), and put the rest in an `if`.")
         return head
 
-    def _start(self, node: c_ast.For) -> tuple[str, c_ast.Node, str]:
-        """The counter of a loop, its first value, and its kind of integers."""
+    def _check_fall(self, node: c_ast.For, name: str, start: Value, last: int) -> None:
+        """Refuse `for (i = first; i--;)` that begins below its last value, and so goes on for ever."""
+        ends_at_once = isinstance(node.cond, c_ast.BinaryOp) and node.cond.op == ">"
+        if not ends_at_once and not self.is_least(start, literal(last, "int")):
+            raise self.refuse(node, f"`{name}` may begin below {last}, and go on for ever", "Write `i-- > 0`.")
+
+    def _check_limits(
+        self, node: c_ast.For, name: str, limits: Limits, start: Value, step: int, ends: list[ast.expr]
+    ) -> None:
+        """Refuse a counter that leaves the range of its type, where C says what it then is."""
+        least, most = (None if limit is None else literal(limit, "long") for limit in limits)
+        last = [Value(_plus(end, step + (-1 if step > 0 else 1)), "long") for end in ends]
+        if step < 0 and least is not None and not any(self.is_least(value, least) for value in last):
+            if most is None:
+                why = f"`{name}` is unsigned and counts down: it wraps around below 0"
+                raise self.refuse(node, why, "Declare it as int or ptrdiff_t, or write `for (i = n; i-- > 0;)`.")
+            raise self.refuse(node, f"`{name}` may fall below the least number of its type", COUNT)
+        if most is not None and least is not None:
+            inside = self.is_least(most, start) and self.is_least(start, least)
+            if not inside or (step > 0 and not any(self.is_least(most, value) for value in last)):
+                raise self.refuse(node, f"`{name}` may exceed the greatest number of its type", COUNT)
+
+    def _start(self, node: c_ast.For) -> tuple[str, c_ast.Node, str, Limits]:
+        """The counter of a loop, its first value, its kind of integers, and what wraps around."""
         match node.init:
             case c_ast.DeclList(decls=[c_ast.Decl(name=name, type=kind, init=first)]) if first is not None:
                 found = type_of(kind, self.typedefs)
-                if found is None or found.dtype not in COUNTING or found.extents:
-                    raise self.refuse(node, f"the counter `{name}` is no int", "Count by an int or long.")
+                if found is None or not found.is_integer or found.extents:
+                    raise self.refuse(node, f"the counter `{name}` is no int", COUNT)
                 self._check_counter(node, name, new=True)
-                return name, first, found.counting
+                return name, first, found.counting, found.limits
             case c_ast.Assignment(op="=", lvalue=c_ast.ID(name=name), rvalue=first):
                 self._check_counter(node, name, new=False)
                 is_counter = isinstance(self.names.get(name), Unknown)
-                return name, first, self.roles.kinds.get(name, "int") if is_counter else "int"
+                kind = self.roles.kinds.get(name, "int") if is_counter else "int"
+                return name, first, kind, (0 if kind in UNSIGNED else None, None)
         raise self.refuse(node, "this loop does not start one counter", "Write `for (int i = 0; i < n; i++)`.")
 
     def _check_counter(self, node: c_ast.For, name: str, new: bool) -> None:
@@ -171,9 +213,22 @@ class LoopHeads(Values):
                     return self._end(node, op, left, right, start, step)
                 if _starts_with(right, name):
                     return self._end(node, op.translate(str.maketrans("<>", "><")), right, left, start, step)
+            case c_ast.BinaryOp(op="!=", left=left, right=right) if abs(step) == 1:
+                for counted, end in ((left, right), (right, left)):
+                    if isinstance(counted, c_ast.ID) and counted.name == name:
+                        return self._reached(node, end, start, step)
         shape = f"`{name} < n`" if step > 0 else f"`{name} > n`"
         why = f"`{shown(node)}` is no bound of `{name}`" if node is not None else "this loop has no bound"
         raise self.refuse(node or whole, why, f"Compare the counter itself: {shape}, several joined by `&&`.")
+
+    def _reached(self, node: c_ast.Node, end: c_ast.Node, start: Value, step: int) -> list[ast.expr]:
+        """Where the loop ends by `counter != end`, which it reaches if it does not start behind."""
+        stop = self.integer_value(end)
+        self.check_wrap(node, start, stop)
+        if not self.is_least(*((stop, start) if step > 0 else (start, stop))):
+            why = f"`{shown(node)}` never ends the loop if it starts behind `{shown(end)}`"
+            raise self.refuse(node, why, f"Write `{'<' if step > 0 else '>'}`.")
+        return _interval(stop.node, "min" if step > 0 else "max")
 
     def _end(
         self, node: c_ast.Node, op: str, counted: c_ast.Node, end: c_ast.Node, start: Value, step: int
@@ -191,6 +246,16 @@ class LoopHeads(Values):
             self.check_wrap(node, start, by)
             found = [_minus(value, by.node) for value in found]
         return [_plus(value, step // abs(step)) if op.endswith("=") else value for value in found]
+
+
+def _counts_down(node: c_ast.Node | None, name: str) -> int | None:
+    """The last value of a counter by the condition `name-- > 2`, `name-- != 2` or `name--`; None if it is another."""
+    match node:
+        case c_ast.BinaryOp(op=">" | "!=", left=left, right=c_ast.Constant(type=kind, value=text)) if "int" in kind:
+            return None if _counts_down(left, name) is None else int(integer_literal(text).number or 0)
+        case c_ast.UnaryOp(op="p--", expr=c_ast.ID(name=counted)) if counted == name:
+            return 0
+    return None
 
 
 def constant(value: int) -> ast.expr:

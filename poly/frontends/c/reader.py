@@ -28,6 +28,7 @@ from poly.frontends.c.declarations import (
     type_of,
     unknown_type,
 )
+from poly.frontends.c.facts import at_sizes, is_affine, large_products
 from poly.frontends.c.inlining import Inliner
 from poly.frontends.c.jumps import without_continue
 from poly.frontends.c.liveness import has_address, is_assigned_outside, is_mentioned_outside, is_read_after
@@ -67,7 +68,7 @@ class Outlined:
 
     `outside` has the sizes and arguments by name, `constants` the names that the nest takes to have a value, `locals`
     the declarations of the function's variables that it uses beside them, `functions` the file's functions that are
-    inlined.
+    inlined, `tests` what holds where the nest may run, as C text.
     """
 
     nest: Nest
@@ -76,6 +77,7 @@ class Outlined:
     constants: Mapping[str, int | float]
     locals: tuple[c_ast.Decl, ...]
     functions: frozenset[str]
+    tests: tuple[str, ...]
 
 
 def source_of(unit: Unit, node: c_ast.Node) -> CSource:
@@ -102,7 +104,8 @@ def outlined(unit: Unit, region: ScopRegion, name: str, reassociate: bool) -> Ou
     }
     rest = [node for node in reader.local_variables() if node.name not in {**sizes, **arguments}]
     own = frozenset(reader.inliner.used(region.body))
-    return Outlined(nest, region, {**sizes, **arguments}, reader.constants, tuple(rest), own)
+    tests = dict.fromkeys(large_products(sums) for sums in reader.statements.assumed or () if not is_affine(sums))
+    return Outlined(nest, region, {**sizes, **arguments}, reader.constants, tuple(rest), own, tuple(tests))
 
 
 def read(
@@ -161,6 +164,7 @@ class Reader:
         counters = frozenset(_counters(self.body))
         roles = NameUses(self.uses, counters, frozenset(self.integers), frozenset(looking), dict(self._kinds()), data)
         self.statements = Statements(self.source, self.typedefs, roles)
+        self.statements.assumed = [] if outlines else None
         self.sizes: dict[str, Affine] = {}
         self.arguments: dict[str, tuple[CType, c_ast.Decl]] = {}
         self.declared: dict[str, tuple[c_ast.Decl, CType]] = {}
@@ -189,7 +193,8 @@ class Reader:
         marked(made, self.region.function, self.source)
         ast.fix_missing_locations(made)
         made, environment = in_parts(made, self.source, {**ANNOTATED, **self.sizes})
-        return nest_of(made, self.source, environment, reassociate, ast.unparse(made) + "\n")
+        nest = nest_of(made, self.source, environment, reassociate, ast.unparse(made) + "\n")
+        return at_sizes(nest, self.statements.assumed or ())
 
     def local_variables(self) -> list[c_ast.Decl]:
         """The declarations of the function's variables that the region uses."""

@@ -31,7 +31,7 @@ from poly.frontends.c.loops import STEPS, numerator
 from poly.frontends.c.place import CSource, marked, shown
 from poly.frontends.c.typed import INDICES, INTEGERS, Value, converted
 from poly.frontends.effects import iterated, joined, lost
-from poly.frontends.polynomials import Range, expression, polynomial
+from poly.frontends.polynomials import Polynomial, Range, expression, polynomial
 
 JUMPS: dict[type[c_ast.Node], tuple[str, str]] = {
     c_ast.While: ("a `while` loop has no affine bounds", "Write `for (i = 0; i < n; i++)`."),
@@ -63,7 +63,6 @@ class Statements(Integers):
     def __init__(self, source: CSource, typedefs: Mapping[str, c_ast.Node], roles: NameUses) -> None:
         super().__init__(source, typedefs, roles)
         self.accesses: dict[str, list[OpenAccess]] = {}
-        self._loops: tuple[Range, ...] = ()
         self._own: set[str] = set()
         """The names that are declared in the block at this place."""
         self._begins: dict[c_ast.Node, str] = {}
@@ -111,9 +110,11 @@ class Statements(Integers):
 
     def _if(self, cond: c_ast.Node, then: c_ast.Node, other: c_ast.Node | None) -> ast.stmt:
         test, before = self.test(cond), dict(self.names)
-        body, after, values = self._body(then), self.names, self.known_values
+        with self.knowing(self.told(cond, True)):
+            body, after, values = self._body(then), self.names, self.known_values
         self.names = before
-        made = ast.If(test, body, self._body(other) if other is not None else [])
+        with self.knowing(self.told(cond, False)):
+            made = ast.If(test, body, self._body(other) if other is not None else [])
         both = joined(values, self.known_values)
         self.names |= self.meanings({name: both[name] for name in both if self.names[name] is not after[name]}, after)
         return made
@@ -253,22 +254,24 @@ class Statements(Integers):
     def element(self, node: c_ast.ArrayRef) -> Value:
         found = super().element(node)
         if not self.following and isinstance(found.node, ast.Subscript) and isinstance(found.node.value, ast.Name):
-            self.accesses.setdefault(found.node.value.id, []).append(OpenAccess(found.node, self._loops))
+            self.accesses.setdefault(found.node.value.id, []).append(OpenAccess(found.node, self.loops))
         return found
 
     def _for(self, node: c_ast.For) -> ast.stmt:
-        before, around, values = dict(self.names), self._loops, self.known_values
+        before, around, values = dict(self.names), self.loops, self.known_values
         head = self.head(node)
         loop, body = head.counted, self.effects(node, head)
         inside, behind = iterated(loop, body, values, self.is_natural)
-        self._loops = (*around, head.range)
+        self.loops = (*around, head.range)
         self.names = {**before, **self.meanings(inside, before)}
-        self.names[head.counter] = CounterName(any(map(self.is_natural, head.least)), head.kind)
-        statements = self._body(node.stmt)
+        self.names[head.counter] = CounterName(head.kind)
+        natural: list[Polynomial] = [{(head.counter,): 1}] if any(map(self.is_natural, head.least)) else []
+        with self.knowing([*head.facts, *natural]):
+            statements = self._body(node.stmt)
         if head.tests:
             test = head.tests[0] if len(head.tests) == 1 else ast.BoolOp(ast.And(), list(head.tests))
             statements = [marked(ast.If(test, statements, []), node, self.source)]
-        self._loops = around
+        self.loops = around
         self.names = {**before, **self.meanings(behind, before)}
         self.names[head.counter] = Unknown(f"`{head.counter}` counts a loop that does not run here")
         call = ast.Call(ast.Name("range", ast.Load()), head.arguments, [])

@@ -22,6 +22,7 @@ from poly.frontends.c.declarations import (
     SizeName,
     Unknown,
 )
+from poly.frontends.c.facts import implied
 from poly.frontends.c.place import marked, shown
 from poly.frontends.c.tree import below
 from poly.frontends.c.typed import (
@@ -47,6 +48,7 @@ from poly.frontends.c.typed import (
     operation,
 )
 from poly.frontends.effects import REMEDY
+from poly.frontends.polynomials import Polynomial, polynomial
 
 COMPARISONS: Mapping[str, type[ast.cmpop]] = {
     "<": ast.Lt, "<=": ast.LtE, ">": ast.Gt, ">=": ast.GtE, "==": ast.Eq, "!=": ast.NotEq,
@@ -66,6 +68,9 @@ BUILT_IN = "__builtin_"
 ODD = {"inf": math.inf, "huge_val": math.inf, "nan": math.nan}
 """The values of the built-in functions behind INFINITY, HUGE_VAL and NAN; each may end in `f`."""
 CLASSES = ("isnan", "isinf", "isfinite")
+SUM = c_ast.ID | c_ast.Constant | c_ast.BinaryOp | c_ast.UnaryOp | c_ast.Cast
+CAST = c_ast.Typename | c_ast.TypeDecl | c_ast.IdentifierType
+"""The nodes in the sides of comparisons of which something is known where they hold, and those in casts."""
 KNOWN = f"The functions are {', '.join(FUNCTIONS)}, these with an f at the end for float, abs, {', '.join(CLASSES)}."
 
 
@@ -103,7 +108,8 @@ class Values(Arithmetic):
             case c_ast.UnaryOp(op="!"):
                 return self._flag(node)
             case c_ast.TernaryOp(cond=cond, iftrue=then, iffalse=other):
-                return self._choice(node, self.test(cond), self.value(then), self.value(other))
+                test, *values = self.test(cond), self._where(cond, True, then), self._where(cond, False, other)
+                return self._choice(node, test, *values)
             case c_ast.Cast(to_type=wanted, expr=operand):
                 return self._cast(node, wanted, self.value(operand))
             case c_ast.FuncCall():
@@ -277,6 +283,8 @@ class Values(Arithmetic):
         if left.number is not None and right.number is not None:
             return self._folded(node, op, left.number, right.number, kind)
         made = operation(op, converted(left, kind), converted(right, kind))
+        if op in "+*":
+            self.check_top(node, Value(made, kind))
         if kind == "f32" and left.weak and right.weak:
             return Value(call("f32", made), kind)
         return Value(made, kind, left.weak and right.weak, single=in_single(op, left, right, kind))
@@ -356,11 +364,30 @@ class Values(Arithmetic):
             why = f"`{name or shown(node)}` is no function that poly knows, and may have side effects"
             raise self.refuse(node, why, f"Write its body here, or as a macro. {KNOWN}")
 
+    def told(self, cond: c_ast.Node, holds: bool) -> list[Polynomial]:
+        """What a condition, which has been translated here, tells of counters and sizes where it holds or does not."""
+
+        def integer(node: c_ast.Node) -> Polynomial | None:
+            if not all(isinstance(part, SUM | CAST) for part in below(node)):
+                return None
+            with self.wrapping(True):
+                found = self.value(node)
+            return polynomial(found.node) if found.kind in INTEGERS else None
+
+        return list(implied(cond, holds, self.facts, integer))
+
+    def _where(self, cond: c_ast.Node, holds: bool, node: c_ast.Node) -> Value:
+        """The value of an expression where a condition holds or does not."""
+        with self.knowing(self.told(cond, holds)):
+            return self.value(node)
+
     def test(self, node: c_ast.Node) -> ast.expr:
         """A condition, as Python's comparisons joined by and, or, not."""
         match node:
             case c_ast.BinaryOp(op="&&" | "||" as op, left=left, right=right):
-                made: ast.expr = ast.BoolOp(ast.And() if op == "&&" else ast.Or(), [self.test(left), self.test(right)])
+                first_test = self.test(left)
+                with self.knowing(self.told(left, op == "&&")):
+                    made: ast.expr = ast.BoolOp(ast.And() if op == "&&" else ast.Or(), [first_test, self.test(right)])
             case c_ast.UnaryOp(op="!", expr=operand):
                 made = ast.UnaryOp(ast.Not(), self.test(operand))
             case c_ast.BinaryOp(op=op, left=left, right=right) if op in COMPARISONS:
