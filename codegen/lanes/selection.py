@@ -1,12 +1,15 @@
 """Loops that select: the least or the greatest value of a key, and what belongs to the iteration that has it.
 
-for (j…) {                                      for (each chunk of j)
-  where = key(j) < best ? j : where;     ->       least = the least key(j) of the chunk;  // in lanes
-  best = min(best, key(j));                       if (least < best) {
-}                                                   j = the first with key(j) == least;  // in lanes
-                                                    where = key(j) < best ? j : where;
-                                                    best = min(best, key(j));
-                                                  }
+for (j…) {                                      now = best;
+  where = key(j) < best ? j : where;     ->     for (each chunk of j) {
+  best = min(best, key(j));                       least = the least key(j) of the chunk;  // in lanes
+}                                                 if (least < now) { now = least; found = the chunk; }
+                                                }
+                                                if (found) {
+                                                  j = the first in that chunk with key(j) == now;  // in lanes
+                                                  where = key(j) < best ? j : where;
+                                                  best = min(best, key(j));
+                                                }
 
 One iteration has the last word on all the selection writes, and running it alone gives what all of them give in order:
 the first with the least key, since ties and NaN are not less. `<=` takes the last one. Where a test has further parts,

@@ -1,4 +1,4 @@
-"""Prints a loop that selects: the extreme key of a chunk in lanes, then its iteration in lanes, then that one alone."""
+"""Prints a loop that selects: the chunk with the extreme key in lanes, its iteration in lanes, then that one alone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from codegen.elements import Element
 from codegen.ir.integer import Compare, Int, Linear, Test, minimum
 from codegen.ir.program import Assign
 from codegen.lanes.reductions import Counter
-from codegen.lanes.selection import Selection
+from codegen.lanes.selection import STRICT, Selection
 from codegen.lanes.simd import LaneReduction, neutral
 from codegen.names import all_fresh, c_name
 from codegen.scalar import StatementPrinter
@@ -23,19 +23,25 @@ from microkernels.dtypes import DType, i64
 Instead = Callable[[StatementPrinter, Assign], list[cgen.Generable]]
 """Prints something in place of a statement."""
 
-CHUNK = 32
+CHUNK = 16
 """The vectors of keys among which the extreme one is looked for.
 
-The second look takes as long as the first, and only the chunks that change the extreme have one. It finds what keys are
-made of in L1. 16 bits count the narrowest keys of a chunk.
+The second look takes as long as the first, and only one chunk has it; the tests behind each take as long as some
+vectors. 16 bits count the narrowest keys of a chunk.
 """
+
+NOWHERE = most(i64)
+"""The first iteration of no chunk."""
 
 
 @dataclass(frozen=True)
 class SelectionNames:
-    """The variables of a selection: the first iteration of a chunk and that behind it, the extreme key of the chunk,
-    the number of its iteration in the chunk, and that iteration."""
+    """The variables of a selection: the extreme key of all chunks and the first iteration of its chunk; the first
+    iteration of a chunk and that behind it, the extreme key of the chunk, the number of its iteration in the chunk, and
+    that iteration."""
 
+    best: str
+    found: str
     first: str
     past: str
     extreme: str
@@ -45,8 +51,8 @@ class SelectionNames:
     @staticmethod
     def of(selected: Selection, variable: str, taken: frozenset[str]) -> SelectionNames:
         root = c_name(selected.element.array)
-        wanted = (f"{variable}_first", f"{variable}_past", f"{root}_key", f"{root}_at", f"{variable}_chosen")
-        return SelectionNames(*all_fresh(wanted, taken))
+        own = (f"{variable}_first", f"{variable}_past", f"{root}_key", f"{root}_at", f"{variable}_chosen")
+        return SelectionNames(*all_fresh((f"{root}_now", f"{variable}_found", *own), taken))
 
     @property
     def all(self) -> frozenset[str]:
@@ -67,10 +73,11 @@ Lanes = Callable[[LaneReduction, Counter, Lane, Ahead], list[cgen.Generable]]
 
 @dataclass(frozen=True)
 class SelectionLoop:
-    """A loop that runs in chunks: the extreme key of a chunk, its iteration if it is better, and that one alone.
+    """A loop that runs in chunks: the extreme key of each, the iteration of the best of them, and that one alone.
 
-    Several iterations with the same key are told apart by their numbers, never by the order of lanes. Keys that are
-    read from memory may be fetched ahead: on some CPUs the second look would leave memory idle.
+    Of keys that may also be equal to the extreme, each chunk's iteration runs at once: a chunk of NaN is told from one
+    of infinities only by its second look. Several iterations with the same key are told apart by their numbers, never
+    by the order of lanes. Keys that are read from memory may be fetched ahead: on some CPUs other work leaves it idle.
     """
 
     counter: Counter
@@ -86,24 +93,42 @@ class SelectionLoop:
 
     def lines(self) -> list[cgen.Generable]:
         names, selected = self.names, self.selected
-        first, past = Linear.name(names.first), minimum(self.end, Linear.name(names.first) + self.size)
-        start, test = self.counter.start, self.counter.test(first)
-        kind = selected.dtype.c_name
-        body = [
-            Line(f"const int64_t {names.past} = {past};", past.names),
-            Line(f"{kind} {names.extreme} = {neutral(selected.op, selected.dtype)};"),
-            *self._loop(selected.op, selected.dtype, names.extreme, self._key, self._fetched),
-            style.IfStatement(
-                Line(f"{names.extreme} {selected.relation} {selected.place}", selected.names),
-                style.Braces(self._run()),
-            ),
+        if selected.relation not in STRICT.values():
+            test = Line(f"{names.extreme} {selected.relation} {selected.place}", selected.names)
+            return [self._chunks(test, self._run())]
+        kind, better = selected.dtype.c_name, Line(f"{names.extreme} {selected.relation} {names.best}")
+        kept: list[cgen.Generable] = [Line(f"{names.best} = {names.extreme};"), Line(f"{names.found} = {names.first};")]
+        last = [
+            Line(f"const int64_t {names.first} = {names.found};"),
+            self._past,
+            Line(f"const {kind} {names.extreme} = {names.best};"),
+            *self._run(),
         ]
-        head = Line(f"int64_t {names.first} = {start}", start.names)
         return [
-            style.ForStatement(
-                head, Line(str(test), test.names), Line(f"{names.first} += {self.size}"), style.Braces(body)
-            )
+            Line(f"{kind} {names.best} = {selected.place};", selected.names),
+            Line(f"int64_t {names.found} = {NOWHERE};"),
+            self._chunks(better, kept),
+            style.IfStatement(Line(f"{names.found} != {NOWHERE}"), style.Braces(last)),
         ]
+
+    def _chunks(self, better: Line, then: list[cgen.Generable]) -> cgen.Generable:
+        """The loop over chunks: the extreme key of each, and what is done where it is better."""
+        names, selected = self.names, self.selected
+        start, test = self.counter.start, self.counter.test(Linear.name(names.first))
+        body = [
+            self._past,
+            Line(f"{selected.dtype.c_name} {names.extreme} = {neutral(selected.op, selected.dtype)};"),
+            *self._loop(selected.op, selected.dtype, names.extreme, self._key, self._fetched),
+            style.IfStatement(better, style.Braces(then)),
+        ]
+        head, step = Line(f"int64_t {names.first} = {start}", start.names), Line(f"{names.first} += {self.size}")
+        return style.ForStatement(head, Line(str(test), test.names), step, style.Braces(body))
+
+    @property
+    def _past(self) -> Line:
+        """The iteration behind a chunk."""
+        past = minimum(self.end, Linear.name(self.names.first) + self.size)
+        return Line(f"const int64_t {self.names.past} = {past};", past.names)
 
     def _run(self) -> list[cgen.Generable]:
         """The iteration with the extreme key, found and run. There is none if all keys are NaN."""

@@ -145,12 +145,13 @@ def test_it_runs_in_lanes(nest: poly.Function) -> None:
 def test_the_iteration_is_the_one_that_the_loops_select(nest: poly.Function, data: st.DataObject) -> None:
     size = data.draw(st.sampled_from([0, 1, 2, 15, 16, 17, 33, 63, 64, 65, 129, 600]))
     sizes = {"N": max(size, 1), "M": data.draw(st.integers(1, 5))}
-    few = np.array(data.draw(st.lists(FEW, min_size=1, max_size=6)))
+    few = np.array(data.draw(st.lists(FEW, min_size=1, max_size=6) | st.sampled_from([[-np.inf, np.nan]])))
     draw = np.random.default_rng(data.draw(st.integers(0, 99)))
+    run = data.draw(st.sampled_from([1, 1, 130, 260]))  # whole chunks of one value
     arrays = []
     for array in (one for one in nest.arrays if one.kind != "local"):
         shape = tuple(extent.evaluate(sizes) for extent in array.shape)
-        values = draw.choice(few, shape)
+        values = np.resize(draw.choice(few, shape).repeat(run), shape)
         if not array.dtype.is_float:
             values = np.nan_to_num(values, posinf=7, neginf=-7) + 7
         arrays.append(values.astype(array.dtype.numpy_name))
@@ -161,6 +162,15 @@ def test_the_iteration_is_the_one_that_the_loops_select(nest: poly.Function, dat
         compiled(nest, target)(*own)
         for got, wanted in zip(own, expected, strict=True):
             np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("whole", [np.nan, -np.inf])
+def test_a_chunk_of_nan_is_no_chunk_of_infinities(target: str, whole: float) -> None:
+    x, best, where = np.full(600, np.nan), np.full(1, -np.inf), np.zeros(1, np.int64)
+    x[3], x[300:] = -np.inf, whole
+    compiled(last_greatest, target)(x, best, where)
+    assert where[0] == (3 if np.isnan(whole) else 599)
 
 
 def test_the_order_of_sums_does_not_matter_to_a_selection() -> None:
