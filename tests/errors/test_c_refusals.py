@@ -163,6 +163,7 @@ FILES = {
     "no start": ("void f(double x[3]) {\nx[0] = 1;\n#pragma endscop\n}", "<C>:3:9: `#pragma endscop` ends no scop"),
     "aliases": ("void f(double *x, double *y) {\nx[0] = y[0];\n}", "<C>:1:15: `x` may point into `y`"),
     "pointers": ("void f(double **x) { x[0][0] = 1; }", "<C>:1:16: the rows of `x` are pointers, which may point to"),
+    "bool": ("void f(_Bool in[3]) { in[0] = 1; }", "<C>:1:14: `in` is bool, a type that poly has not"),
     "unsigned data": ("void f(unsigned in[3]) { in[0] = 1; }", "<C>:1:17: `in` holds unsigned data, which wraps"),
     "extent": (
         "void f(int n, int m, double *x) { for (int i = 0; i < n; i++) x[i] = 1; x[m] = 0; }",

@@ -116,6 +116,8 @@ def unknown_type(name: str, declared: c_ast.Decl) -> tuple[str, str]:
     if isinstance(rows, c_ast.TypeDecl) and "_Complex" in getattr(rows.type, "names", ()):
         why = f"`{name}` has complex numbers of a type that poly has not"
         return why, f"Add a dimension of real and imaginary parts, `{name}[n][2]`, which is the same memory."
+    if isinstance(rows, c_ast.TypeDecl) and getattr(rows.type, "names", ()) in (["_Bool"], ["bool"]):
+        return f"`{name}` is bool, a type that poly has not", "Use unsigned char, and store `x != 0`."
     return f"`{name}` has a type that poly has not", "Use double, float, int, long, short or char, and arrays of these."
 
 
