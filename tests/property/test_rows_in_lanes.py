@@ -9,6 +9,9 @@ from hypothesis import strategies as st
 
 import poly
 from poly import f32, f64, i32
+from poly.autoschedule.rules import rows as rows_in_lanes
+from poly.autoschedule.rules import sharing
+from poly.autoschedule.rules.form import Form
 
 B, C, H, M, N, W = poly.sizes("B C H M N W")
 
@@ -109,34 +112,49 @@ ELEMENTS = ("i", "j", "i + j", "i / 2", "0", "2*i", "i - j + 40")
 """What the rows i and the lanes j may add to: an element each, the same, or another one's."""
 
 
+def shared(nest):
+    """The schedule whose two threads have sums of their own, with tiles of rows in their blocks; None if there is none.
+
+    Threads pay off for more rows than can be run here: what they have to be worth is set to nothing. Blocks of
+    more than 32 rows have tiles.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sharing, "WORTH", 0)
+        form = sharing.summed_apart(Form.fixed((), poly.schedule(nest)), 2)
+    tiled = form and rows_in_lanes.in_tiles_of_rows(form, 1 << 20)
+    return form and (tiled or form).tried
+
+
 @settings(max_examples=6, deadline=None)
 @given(
-    targets=st.lists(st.sampled_from(ELEMENTS), min_size=1, max_size=3),
+    targets=st.just(["i", "j"]) | st.lists(st.sampled_from(ELEMENTS), min_size=1, max_size=3),
     arrays=st.lists(st.sampled_from("uv"), min_size=3, max_size=3),
-    rows=st.integers(1, 12),
+    rows=st.integers(1, 12) | st.integers(66, 96),
     size=st.integers(2, 8),
     columns=st.integers(1, 40),
     kind=st.sampled_from([("double", f64), ("float", f32), ("int", i32)]),
     target=st.sampled_from(["c", "c:avx2", "c:portable"]),
-    default=st.booleans(),
+    way=st.sampled_from(["given", "default", "shared"]),
 )
-@example(["i", "j"], ["u", "v", "u"], 12, 4, 37, ("double", f64), "c", False)
-@example(["i + j"], ["u", "u", "u"], 12, 4, 37, ("double", f64), "c", False)
-@example(["i / 2", "j"], ["u", "v", "u"], 12, 4, 37, ("float", f32), "c:avx2", False)
-@example(["i", "j"], ["u", "v", "u"], 12, 4, 40, ("float", f32), "c", True)
-def test_sums_of_rows_and_columns(targets, arrays, rows, size, columns, kind, target, default):
+@example(["i", "j"], ["u", "v", "u"], 12, 4, 37, ("double", f64), "c", "given")
+@example(["i + j"], ["u", "u", "u"], 12, 4, 37, ("double", f64), "c", "given")
+@example(["i / 2", "j"], ["u", "v", "u"], 12, 4, 37, ("float", f32), "c:avx2", "given")
+@example(["i", "j"], ["u", "v", "u"], 12, 4, 40, ("float", f32), "c", "default")
+@example(["i", "j"], ["u", "v", "u"], 72, 4, 37, ("double", f64), "c:avx2", "shared")
+def test_sums_of_rows_and_columns(targets, arrays, rows, size, columns, kind, target, way):
     """Sums of small whole numbers are exact in every order. What a vector loop may not do is refused."""
     name, dtype = kind
     sums = [f"{array}[{element}] += A[i][j] * x[{'j' if at % 2 else 'i'}];" for at, (array, element) in
             enumerate(zip(arrays, targets, strict=False))]  # fmt: skip
-    text = f"void f({name} A[{rows}][{columns}], {name} x[60], {name} u[80], {name} v[80])"
+    text = f"void f({name} A[{rows}][{columns}], {name} x[96], {name} u[192], {name} v[192])"
     loops = f"for (int i = 0; i < {rows}; i++) for (int j = 0; j < {columns}; j++) {{ {' '.join(sums)} }}"
     nest = poly.from_c(f"{text} {{ {loops} }}")
     try:
         made = poly.schedule(nest).split(i=size).order("i_tile j i").unroll(i=size).vectorize("j")
     except poly.ScheduleError:
         made = None
-    kernel = poly.compile(nest, schedule=None if default else made, target=target, threads=1)
+    schedules = {"given": made, "default": None, "shared": shared(nest)}
+    kernel = poly.compile(nest, schedule=schedules[way], target=target, threads=1 + (way == "shared"))
     rng = np.random.default_rng(rows)
     shapes = [tuple(extent.number for extent in array.shape) for array in nest.arguments]
     given_ = [rng.integers(-9, 9, shape).astype(dtype.numpy_name) for shape in shapes]
