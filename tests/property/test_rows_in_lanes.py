@@ -175,7 +175,7 @@ def test_products_of_a_matrix_and_vectors_share_their_rows(rows, tile, threads):
     vectors = f"double x[{columns}], double y[{rows}], double u[{rows}], double v[{columns}]"
     loops = f"for (int i = 0; i < {rows}; i++) for (int j = 0; j < {columns}; j++)"
     nest = poly.from_c(f"void f(double A[{rows}][{columns}], {vectors}) {{ {loops} {{ {sums} }} }}")
-    kernel = poly.compile(nest, target="c:avx512", threads=threads)
+    kernel = poly.compile(nest, threads=threads)
     found = re.search(r"for \w+ in .*# vectorize\n\s*for \w+ in .*# unroll (\d)\n", str(kernel.schedule))
     assert (found and int(found[1])) == tile
-    assert tile is None or kernel.source.count("+= sum_lanes_f64x8(") == tile
+    assert tile is None or len(re.findall(r"\+= sum_lanes_f64x\d\(", kernel.source)) == tile
