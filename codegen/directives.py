@@ -21,15 +21,22 @@ CHOSEN = """#if defined(__GNUC__) && !defined(__clang__)
 #endif"""
 """The directive for lanes that choose twice by one condition: gcc would make one branch of both, and masked stores."""
 
+COPIED = """#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("no-tree-loop-distribute-patterns")
+#endif"""
+"""The directive for register tiles: gcc would fill and copy their few elements by calls, and keep tiles in memory."""
+
 _LANES = re.compile(r"_LANES\n( *)for [^\n]*{\n.*?\n\1\}", re.DOTALL)
 _CHOICE = re.compile(r"\b(?:\w*_)?(choose|min|max)_[fiu]\d")
-"""A loop over lanes, and what chooses."""
+_TILE = re.compile(r"_tile(?:_\d+)?\[\d+\];")
+"""A loop over lanes, what chooses, and a register tile (`codegen.lanes.register_tile`)."""
 
 
 def directives(code: str) -> list[str]:
     """The directives that a text needs, beside UNFUSED."""
     narrowed = "(float)" in code and "double" in code
-    return [*[NARROWED] * narrowed, *[CHOSEN] * any(map(_chooses_twice, _LANES.finditer(code)))]
+    chosen = any(map(_chooses_twice, _LANES.finditer(code)))
+    return [*[NARROWED] * narrowed, *[CHOSEN] * chosen, *[COPIED] * bool(_TILE.search(code))]
 
 
 def _chooses_twice(lanes: re.Match[str]) -> bool:

@@ -44,7 +44,8 @@ from codegen.lanes.simd import (
 from codegen.lanes.specialised import parted
 from codegen.lanes.spread import in_vectors, spread_names
 from codegen.lanes.vector_calls import VectorCalls, fetched, vector_calls
-from codegen.macros import EACH_VECTOR, IN_ORDER
+from codegen.lanes.whole import whole_vector
+from codegen.macros import EACH_LANE, EACH_VECTOR, IN_ORDER
 from codegen.scalar import StatementPrinter
 from codegen.scope import LoopScope
 from codegen.style import Line, around, block, branch
@@ -243,7 +244,9 @@ class VectorLoop:
             return [around(self.loop, body)]
         aligned = cut(self.loop, self._program, self._elements, self.scope.taken) if self.writer.tiles else None
         if aligned is None:
-            return [Line(EACH_VECTOR), around(self.loop, body)]
+            each = [Line(EACH_VECTOR), around(self.loop, body)]
+            whole = whole_vector(self.loop, self._program.isa) if self.writer.tiles else None
+            return each if whole is None else [branch(whole[0], [Line(EACH_LANE), around(whole[1], body)], each)]
         return [_begun_in_order(aligned, body, [Line(EACH_VECTOR), around(aligned[2], body)])]
 
     def _reading_ahead(self, ahead: tuple[Element, ...]) -> list[cgen.Generable]:

@@ -18,14 +18,15 @@ from dataclasses import dataclass
 import cgen
 
 from codegen import style
-from codegen.elements import Element
+from codegen.elements import Element, strides
 from codegen.ir.expr import Load, accessed, loads
 from codegen.ir.integer import Compare, Int, Linear, minimum
 from codegen.ir.loop_ir import Block, Comment, For, Node, substituted, written_out
 from codegen.ir.program import MOST_VECTORS, Assign, Program
 from codegen.lanes.reductions import counted, each_lane
 from codegen.lanes.simd import declared, printer_of, uses
-from codegen.lanes.vector_calls import VectorCalls, in_lanes, vector_calls
+from codegen.lanes.vector_calls import VectorCalls, Whole, in_lanes, vector_calls
+from codegen.lanes.vectors import WHOLE
 from codegen.names import all_fresh, c_name, fresh
 from codegen.scalar import StatementPrinter
 from codegen.style import Line
@@ -191,8 +192,12 @@ class TileLoop:
             return counted("int", names.number, vectors, lines) if vectors > 1 else style.Braces(lines)
 
         def moved(numbers: Sequence[int], load: bool) -> list[cgen.Generable]:
-            lines: list[cgen.Generable] = [self._moved(lanes[elements[n]], elements[n], load) for n in numbers]
-            return [style.IfStatement(Line(f"lane < {left}"), style.Braces(lines))] if left else lines
+            whole = [n for n in numbers if not left and self._is_vector(elements[n])]
+            lines: list[cgen.Generable] = [
+                self._moved(lanes[elements[n]], elements[n], load) for n in numbers if n not in whole
+            ]
+            vectors = [self._moved_whole(n, names.lanes[n], elements[n], load) for n in whole]
+            return [style.IfStatement(Line(f"lane < {left}"), style.Braces(lines))] if left else [*vectors, *lines]
 
         every = range(len(elements))
         own = [n for n in every if tile.kept[n] in tile.written]
@@ -215,6 +220,19 @@ class TileLoop:
         """A lane loaded from or stored to its element."""
         memory, names = self.printer.element(element), self.printer.element_names(element)
         return Line(f"{lane} = {memory};" if load else f"{memory} = {lane};", names)
+
+    def _is_vector(self, element: Element) -> bool:
+        """Whether the lanes' elements are one behind the other."""
+        each = zip(element.indices, strides(self.printer.buffers[element.array]), strict=True)
+        steps = [index.coefficient("lane") * stride for index, stride in each if "lane" in index.names]
+        return len(steps) == 1 and steps[0].number == 1
+
+    def _moved_whole(self, number: int, lanes: str, element: Element, load: bool) -> Whole:
+        """A vector loaded from or stored to its elements: of a loop over the lanes, gcc makes moves of words."""
+        first = Element(element.array, tuple(index.substitute({"lane": Linear()}) for index in element.indices))
+        place, names = f"&{self.printer.element(first)}", self.printer.element_names(first)
+        kind, vector = f"{WHOLE}_{self._type(number)}", f"&{lanes}.all"
+        return Whole(f"load_{kind}({vector}, {place});" if load else f"store_{kind}({place}, {vector});", names)
 
     def _dtype(self, number: int) -> DType:
         return self.printer.buffers[self.tile.kept[number].array].dtype

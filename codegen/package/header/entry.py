@@ -121,9 +121,10 @@ def checked_call(routine: Routine, header: Header, linkage: str = "PFX_INLINE", 
     )
     arrays, outputs = routine.signature.arrays, [filled(b) for b in routine.signature.outputs]
     parameters = (*call_arguments(routine, header), allocate, WORKSPACE, given)
-    outside = f", {own_name(routine, 'outside')}[1] = {{0}}" if routine.lookups else ""
+    outside = [f"int32_t {own_name(routine, 'outside')}[1] = {{0}};"] * (routine.lookups is not None)
     lines = [
-        f"int64_t {bytes_}[{len(arrays)}], {needed}{outside};",
+        f"int64_t {bytes_}[{len(arrays)}], {needed};",
+        *outside,
         f"int {kernel};",
         f"pfx_status {status} = {routine.name}_sizes({names(size_arguments(routine, header))});",
         *before,
