@@ -14,7 +14,7 @@ from codegen.errors import ArgumentError
 from codegen.ir.expr import Cast, Const, Index, Load, Logic, Predicate, Ternary, Truth, accessed
 from codegen.ir.integer import Affine, Int, Linear, Lookup, maximum, minimum
 from codegen.names import another
-from microkernels.dtypes import i32, i64
+from microkernels.dtypes import DType, i32, i64
 from poly.ir.fixing import fix_set
 from poly.ir.instances import coordinate
 from poly.ir.nest import Array, Nest, Statement
@@ -84,7 +84,7 @@ def checking(nest: Nest) -> Nest | None:
 
     They read the arrays of indices, and set the element of an array of their own, the last one, to 1 if one is.
     """
-    wrong = Array(another("wrong", _names(nest)), i64, (Affine.of(1),))
+    wrong = Array(another("wrong", _names(nest)), i32, (Affine.of(1),))
     tested = [(read, test) for read in index_reads(nest) if (test := _outside(nest, read)) is not None]
     if not tested:
         return None
@@ -103,13 +103,14 @@ def checking(nest: Nest) -> Nest | None:
 def _outside(nest: Nest, read: IndexRead) -> Truth | None:
     """Whether the element that is looked up is outside; None if its type has no such value."""
     array = nest.array(read.index.array)
-    value = Cast(i64, Load(array.name, tuple(map(Linear.name, _places(nest, read)))))
+    value = Load(array.name, tuple(map(Linear.name, _places(nest, read))))
     whole = np.iinfo(array.dtype.numpy_name)
-    tests = []
+    last = read.end - 1
+    tests: list[Truth] = []
     if read.least.number is None or read.least.number > whole.min:
-        tests.append(Predicate("<", value, _number(read.least)))
-    if read.end.number is None or read.end.number <= whole.max:
-        tests.append(Predicate(">=", value, _number(read.end)))
+        tests.append(_compared(value, "<", read.least, ">=", whole.min, array.dtype))
+    if last.number is None or last.number < whole.max:
+        tests.append(_compared(value, ">", last, "<=", whole.max, array.dtype))
     return Logic("or", tuple(tests)) if len(tests) > 1 else next(iter(tests), None)
 
 
@@ -133,8 +134,12 @@ def _checked(nest: Nest, read: IndexRead, test: Truth, name: str, wrong: Array) 
     return Statement(name, iterators, domain, target, "max", Ternary(test, Const(1), Const(0))), node
 
 
-def _number(value: Int) -> Const | Index:
-    return Index(value) if value.terms else Const(value.constant)
+def _compared(value: Load, op: str, limit: Int, inside: str, end: int, dtype: DType) -> Truth:
+    """A comparison in the value's own type, which compilers give the most lanes, if the limit is inside of that."""
+    if limit.number is not None:
+        return Predicate(op, value, Const(limit.number))
+    own = Predicate(op, value, Cast(dtype, Index(limit)))
+    return own if dtype.size >= i64.size else Logic("and", (own, Predicate(inside, Index(limit), Const(int(end)))))
 
 
 def check_indices(nest: Nest, reads: tuple[IndexRead, ...], given: Fitted) -> None:

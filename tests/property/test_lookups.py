@@ -202,7 +202,7 @@ def test_headers_check_indices(tmp_path: Path, name: str, dense: bool) -> None:
     function = ctypes.CDLL(str(tmp_path / "x.so")).looked
 
     def call(arrays: list[np.ndarray]) -> int:
-        sizes = {"M": 6, "N": 5}
+        sizes = {"M": len(arrays[0]), "N": 5}
         given = [ctypes.c_int64(sizes[size]) for size in made.sizes]
         for array in arrays:
             given += [ctypes.c_void_p(array.ctypes.data), *[ctypes.c_int64(0)] * (array.ndim - 1) * (not dense)]
@@ -223,3 +223,5 @@ def test_headers_check_indices(tmp_path: Path, name: str, dense: bool) -> None:
     if name == "some":
         a[0, 1] = 77
         assert call(arrays) == CODES["OK"]
+        longer = [np.ones((300, 5)), y, np.full_like(a, 255), np.zeros(300, a.dtype)]
+        assert call(longer) == CODES["OK"], "an array may be longer than the type of its indices counts"
