@@ -183,9 +183,10 @@ def _usual(nest: Nest, target: Target) -> Form:
     if jam is None and expected.seconds <= PLAIN_STEP * expected.least / target.threads:
         return kernels
     plain = _plain(usual_loops(nest, target), jam, target)
+    jam = jam or _jammed(nest, target)
     if expectation(plain.tried, target).seconds >= expected.seconds:
-        return kernels
-    return plain if jam is not None else _plain(plain, _jammed(nest, target), target)
+        return kernels if jam is None else _surely(jam, kernels, target)
+    return _plain(plain, jam, target)
 
 
 def _plain(loops: Form, jam: Form | None, target: Target) -> Form:
@@ -245,8 +246,9 @@ IN_BLOCKS = 1.15
 """The same of common blocks of rows, whose locals the model takes to have memory for all rows at once."""
 
 SURE = 2 / 3
-"""How much of the time of a whole loop its sections may be expected to take, or of a recurrence several side by side:
-what a core does of one iteration while another waits is known within a factor of 1.5."""
+"""How much of the time of a whole loop its sections may be expected to take, or of a recurrence several side by side,
+or of microkernels jammed loops: what a core does of one iteration while another waits is known within a factor of 1.5.
+"""
 
 PLAIN_STEP = LOAD
 """The least time of a multiply-add of whole vectors in plain loops, in multiply-adds: one operand is loaded, the other
