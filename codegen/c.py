@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
-from functools import partial
+from functools import cache, partial
 
 import cgen
 
 from codegen import arithmetic, style
+from codegen.called import with_called
 from codegen.calls.guard import guard
 from codegen.directives import UNFUSED, directives
 from codegen.elementary import functions as elementary
@@ -120,13 +120,13 @@ def _has_openmp(program: Program, threading: Threading) -> bool:
 
 def used_helpers(code: str, isa: ISA = PORTABLE) -> str:
     """The helper functions that the code calls, each after those that it calls itself."""
-    known = {**HELPERS, **arithmetic.functions(), **elementary.functions(isa)}
-    text = vectors.helpers(code, isa.vector_bytes)
-    for name, helper in reversed(known.items()):
-        called = f"{name}(" in code or f"{name}(" in text  # searching for words takes longer
-        if called and re.search(rf"\b{name}\(", code + text):
-            text = f"{helper}\n{text}"
-    return text.rstrip("\n")
+    return with_called(_every_helper(isa), code, vectors.helpers(code, isa.vector_bytes)).rstrip("\n")
+
+
+@cache
+def _every_helper(isa: ISA) -> dict[str, str]:
+    """The helper functions by name, each after those that it calls."""
+    return {**HELPERS, **arithmetic.functions(), **elementary.functions(isa)}
 
 
 def workspace_function(program: Program) -> str:

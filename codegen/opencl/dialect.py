@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from codegen import arithmetic
+from codegen.called import with_called
 from codegen.elementary import functions as elementary
 from codegen.ir import integer
 from codegen.lanes import vectors
@@ -56,12 +58,14 @@ OF_DEVICE = {
 
 def helpers(code: str) -> str:
     """The small functions that the code calls, each after those that it calls itself."""
-    known = {**integer.HELPERS, **arithmetic.functions(), **elementary.functions(), **_bit_functions(), **OF_DEVICE}
-    text = vectors.helpers(code, None)
-    for name, helper in reversed(known.items()):
-        if re.search(rf"\b{name}\(", code + text):
-            text = f"{helper}\n{text}"
+    text = with_called(_every_helper(), code, vectors.helpers(code, None))
     return text.replace(f"{WRAPS} ", "").rstrip("\n")
+
+
+@cache
+def _every_helper() -> dict[str, str]:
+    """The helper functions by name, each after those that it calls."""
+    return {**integer.HELPERS, **arithmetic.functions(), **elementary.functions(), **_bit_functions(), **OF_DEVICE}
 
 
 def prelude(code: str, lanes: int) -> str:

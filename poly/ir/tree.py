@@ -145,9 +145,11 @@ def map_absorbed(micro: Micro, change: Callable[[Band], Band]) -> Micro:
 
 def walk(node: Node) -> Iterator[Node]:
     """The node and all nodes below it, parents first."""
-    yield node
-    for child in children(node):
-        yield from walk(child)
+    waiting = [node]
+    while waiting:
+        found = waiting.pop()
+        yield found
+        waiting.extend(reversed(children(found)))
 
 
 def has_kernel(node: Node) -> bool:
