@@ -30,8 +30,10 @@ from codegen.ir.integer import (
     choice,
     connected,
     floor_quotient,
+    gaps,
     maximum,
     minimum,
+    parts_of,
     quotient,
     remainder,
 )
@@ -44,10 +46,14 @@ Interval = tuple[int, int]
 
 @dataclass(frozen=True)
 class Ranges:
-    """The intervals of names; `seen` is called with the interval of each sum, product and quotient examined."""
+    """The intervals of names, and sums of them that are known not to be negative.
+
+    `seen` is called with the interval of each sum, product and quotient examined.
+    """
 
     of: Mapping[str, Interval] = field(default_factory=dict)
     seen: Callable[[Interval], object] = id
+    natural: tuple[Int, ...] = ()
 
     @staticmethod
     def of_sizes(sizes: Iterable[str]) -> Ranges:
@@ -62,7 +68,17 @@ class Ranges:
         """The intervals with that of a loop's variable."""
         low, high = self.interval(loop.start)
         unbounded = self.having(loop.variable, (low, UNKNOWN))
-        return self.having(loop.variable, (low, max(high, unbounded._last(loop.test, loop.variable))))
+        known = self.having(loop.variable, (low, max(high, unbounded._last(loop.test, loop.variable))))
+        return known.given(loop.test)
+
+    def given(self, test: Test) -> Ranges:
+        """The intervals where a condition holds."""
+        found = (gap for part in parts_of(test) if isinstance(part, Compare) for gap in gaps(part))
+        return replace(self, natural=(*self.natural, *(each for gap in found for each in _least(gap))))
+
+    def most(self, value: Int) -> int:
+        """The greatest value, also of a difference whose terms are unknown: of i - N, if N - 1 - i is not negative."""
+        return min(self.interval(value + more)[1] for more in (Linear.of(0), *self.natural))
 
     def _last(self, test: Test, variable: str) -> int:
         """The greatest value of a loop's variable for which its test may hold."""
@@ -195,6 +211,15 @@ class Ranges:
             return right
         open_ = [arg for arg in right.atom.args if not self.holds(Compare(left, symbol, arg))]
         return minimum(*(open_ or right.atom.args[:1]))
+
+
+def _least(value: Int) -> tuple[Int, ...]:
+    """Sums that aren't negative if a value isn't: with a minimum in it, one for each operand."""
+    for atom, factor in value.terms:
+        if isinstance(atom, Op) and atom.name == "min" and factor == 1:
+            rest = value - Linear(((atom, 1),))
+            return tuple(each for arg in atom.args for each in _least(rest + arg))
+    return (value,)
 
 
 _NOT: dict[Relation, Relation] = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}

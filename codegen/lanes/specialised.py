@@ -22,6 +22,7 @@ from codegen.ir.loop_ir import Block, Comment, Declare, For, If, Node, Once, ins
 from codegen.ir.loop_ir import walk as nodes
 from codegen.ir.promotion import LARGEST_INDEX
 from codegen.ir.ranges import Ranges, simplified
+from codegen.lanes.interior import comparisons, middle_apart, with_middle
 
 MOST_ZONES = 8
 """The most versions of one loop's body: each is a text of its own."""
@@ -38,7 +39,7 @@ def specialised(node: Node, known: Ranges) -> Node:
     inner = known.inside(node)
     zones = _zones(node, inner)
     if len(zones) < 2:
-        return replace(node, body=specialised(node.body, inner))
+        return with_middle(replace(node, body=specialised(node.body, inner)), inner)
     variable = node.variable
     bodies = [specialised(*_version(node.body, variable, zone, inner)) for zone in zones]
     made = bodies[-1]
@@ -53,8 +54,7 @@ def parted(loop: For, known: Ranges) -> Node | None:
     None if the others have more than a few iterations, or another condition decides what runs there.
     """
     inner = known.inside(loop)
-    tests = [part for node in nodes(loop.body) if isinstance(node, If) for part in parts_of(node.test)]
-    zones = _parts(loop, inner, ((test, frozenset()) for test in tests if isinstance(test, Compare)))
+    zones = _parts(loop, inner, ((test, frozenset()) for test in comparisons(loop.body)))
     longest = max(zones, key=lambda zone: zone[1] - zone[0], default=(0, 0))
     rest = sum(last - first + 1 for first, last in zones if (first, last) != longest)
     if loop.step != 1 or loop.start.number is None or loop.span is None or not 0 < rest <= MIXED:
@@ -79,12 +79,11 @@ def _version(body: Node, variable: str, zone: tuple[int, int], known: Ranges) ->
     return simplified(body, narrower), narrower
 
 
-def _vector(loop: For, known: Ranges) -> For:
+def _vector(loop: For, known: Ranges) -> Node:
     """The vector loop with the loops in it written out; unchanged if one of them has no few known iterations."""
-    if not any(isinstance(node, For) for node in nodes(loop.body)):
-        return loop
-    body = _written_out(loop.body, known.inside(loop))
-    return loop if body is None else replace(loop, body=body)
+    is_straight = not any(isinstance(node, For) for node in nodes(loop.body))
+    body = loop.body if is_straight else _written_out(loop.body, known.inside(loop))
+    return loop if body is None else middle_apart(replace(loop, body=body), loop.body)
 
 
 def _written_out(node: Node, known: Ranges) -> Node | None:
@@ -96,7 +95,7 @@ def _written_out(node: Node, known: Ranges) -> Node | None:
             parts = [_where(test, substituted(node.body, {node.variable: at}), known) for at, test in values]
             return _block(_written_out(part, known) for part in parts)
         case If(test, then, None):
-            inside = _written_out(then, known)
+            inside = _written_out(then, known.given(test))
             return None if inside is None else _where([test], inside, known)
         case Block(several):
             return _block(_written_out(part, known) for part in several)
@@ -132,8 +131,8 @@ def _values(loop: For, known: Ranges) -> list[tuple[Int, list[Test]]] | None:
     if loop.end is None or loop.mark.unroll < 2:
         return None
     starts, ends = _operands(known.value(loop.start), "max"), _operands(known.value(loop.end), "min")
-    apart = [((end - start).number, start) for start, end in product(starts, ends)]
-    found = [(count, start) for count, start in apart if count is not None and count <= loop.mark.unroll * loop.step]
+    apart = [(_most(end - start, known), start) for start, end in product(starts, ends)]
+    found = [(most, start) for most, start in apart if most is not None and most <= loop.mark.unroll * loop.step]
     if not found:
         return None
     count, first = min(found, key=lambda one: one[0])
@@ -145,6 +144,13 @@ def _values(loop: For, known: Ranges) -> list[tuple[Int, list[Test]]] | None:
     ]
 
 
+def _most(span: Int, known: Ranges) -> int | None:
+    """The span of a loop: the most that it may be if it may also be empty, as at borders; None if it is not known."""
+    if span.number is not None or known.interval(span)[0] > 0:
+        return span.number
+    return known.most(span)
+
+
 def _operands(value: Int, name: str) -> tuple[Int, ...]:
     atom = value.atom
     return atom.args if isinstance(atom, Op) and atom.name == name else (value,)
@@ -152,7 +158,7 @@ def _operands(value: Int, name: str) -> tuple[Int, ...]:
 
 def _zones(loop: For, known: Ranges) -> list[tuple[int, int]]:
     """The parts of a loop's iterations, by first and last value, in each of which the same instances run."""
-    return _parts(loop, known, _tests(loop.body, known, frozenset()))
+    return _parts(loop, known, _tests(loop.body, known))
 
 
 def _parts(loop: For, known: Ranges, tests: Iterable[tuple[Compare, frozenset[str]]]) -> list[tuple[int, int]]:
@@ -173,17 +179,15 @@ def _is_known(low: int, high: int) -> bool:
     return low >= -LARGEST_INDEX and high <= LARGEST_INDEX
 
 
-def _tests(node: Node, known: Ranges, lanes: frozenset[str]) -> Iterator[tuple[Compare, frozenset[str]]]:
+def _tests(node: Node, known: Ranges) -> Iterator[tuple[Compare, frozenset[str]]]:
     """The comparisons that decide which instances a vector loop runs, each with the loop's variable."""
-    if isinstance(node, For):
-        if node.mark.vectorize:
-            loop = _vector(node, known)
-            node, lanes = loop, frozenset({loop.variable})
-        known = known.inside(node)
-    if isinstance(node, If) and lanes:
-        yield from ((test, lanes) for test in parts_of(node.test) if isinstance(test, Compare))
+    if isinstance(node, For) and node.mark.vectorize:
+        loops = (loop for loop in nodes(_vector(node, known)) if isinstance(loop, For) and loop.mark.vectorize)
+        yield from ((test, frozenset({loop.variable})) for loop in loops for test in comparisons(loop.body))
+        return
+    known = known.inside(node) if isinstance(node, For) else known
     for child in inside(node):
-        yield from _tests(child, known, lanes)
+        yield from _tests(child, known)
 
 
 def _cuts(test: Compare, variable: str, known: Ranges, lanes: frozenset[str]) -> Iterator[int]:

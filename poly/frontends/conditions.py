@@ -8,9 +8,11 @@ from functools import reduce
 
 import islpy as isl
 
+from poly.frontends import extremes, remainders
 from poly.frontends.affine import integer
 from poly.frontends.expressions import is_data
-from poly.frontends.remainders import by_size, cases
+from poly.frontends.extremes import extreme
+from poly.frontends.remainders import by_size
 from poly.frontends.rewriting import AstT, replaced
 from poly.frontends.scope import Scope
 from poly.ir.sets import function
@@ -34,9 +36,9 @@ def condition(node: ast.expr, scope: Scope, domain: isl.Set) -> isl.Set:
 
 
 def parted(node: AstT, scope: Scope, domain: isl.Set) -> list[tuple[isl.Set, AstT]] | None:
-    """The parts of a domain that differ in a choice or in a quotient by a size, and the expression in each.
+    """The parts of a domain that differ in a choice, a quotient by a size or an extreme, and the expression in each.
 
-    None if the expression has neither.
+    None if the expression has none of these.
     """
     choice = next((n for n in ast.walk(node) if isinstance(n, ast.IfExp) and not is_data(n.test, scope)), None)
     if choice is not None:
@@ -44,10 +46,13 @@ def parted(node: AstT, scope: Scope, domain: isl.Set) -> list[tuple[isl.Set, Ast
         sides = [(domain.intersect(test), choice.body), (domain.subtract(test), choice.orelse)]
         some = [side for side in sides if not side[0].is_empty()]
         return [(where, replaced(node, choice, side)) for where, side in some or sides]
-    divided = by_size(node, scope)
-    if divided is None:
-        return None
-    return [(where, replaced(node, divided, value)) for where, value in cases(divided, scope, domain)]
+    call = extreme(node, scope)
+    divided = by_size(node if call is None else call, scope)
+    if divided is not None:
+        return [(where, replaced(node, divided, value)) for where, value in remainders.cases(divided, scope, domain)]
+    if call is not None:
+        return [(where, replaced(node, call, value)) for where, value in extremes.cases(call, scope, domain)]
+    return None
 
 
 def _holds(node: ast.expr, scope: Scope, space: isl.Space) -> isl.Set:

@@ -29,6 +29,7 @@ from poly.frontends.effects import (
     lost,
     names_in,
 )
+from poly.frontends.extremes import EXTREMES
 from poly.frontends.polynomials import expression, polynomial, total
 from poly.frontends.rewriting import moved, substituted
 from poly.frontends.source import Source
@@ -101,6 +102,10 @@ def _is_integer(node: ast.expr, written: set[str], values: Mapping[str, Any], fo
             return _is_integer(operand, written, values, found)
         case ast.BinOp(left=left, op=op, right=right) if isinstance(op, ARITHMETIC):
             return all(_is_integer(side, written, values, found) for side in (left, right))
+        case ast.IfExp(test=ast.Compare(left=first, comparators=others), body=one, orelse=other):
+            return all(_is_integer(side, written, values, found) for side in (first, *others, one, other))
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in EXTREMES:
+            return all(_is_integer(arg, written, values, found) for arg in args)
         case ast.Subscript(value=ast.Name(id=array)):
             return array not in written
     return False

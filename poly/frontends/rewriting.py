@@ -24,11 +24,13 @@ class Copier(ast.NodeTransformer):
 
 
 def replaced(whole: AstT, old: ast.expr, new: ast.expr) -> AstT:
-    """The tree with one node in it replaced."""
+    """The tree with another expression in place of one, wherever it stands."""
+    text = ast.dump(old)
 
     class Replacer(Copier):
         def visit(self, node: ast.AST) -> Any:
-            return new if node is old else self.generic_visit(node)
+            is_old = node is old or (type(node) is type(old) and ast.dump(node) == text)
+            return new if is_old else self.generic_visit(node)
 
     found: AstT = Replacer().visit(whole)
     return found

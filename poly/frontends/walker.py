@@ -152,7 +152,7 @@ class Walker:
     def _by_case(self, target: ast.expr, value: ast.expr, domain: isl.Set, assign: Assign) -> list[Node]:
         """The statements of an assignment, one for each case.
 
-        Choices with affine conditions make cases, and quotients and remainders by sizes.
+        Choices with affine conditions make cases, quotients and remainders by sizes, and extremes in subscripts.
         """
         parts = parted(ast.Tuple([target, value], ast.Load()), self._scope, domain)
         if parts is None:

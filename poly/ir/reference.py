@@ -25,6 +25,7 @@ CALLS: dict[str, str] = {
     **{name: name for name in (*FUNCTIONS, *DTYPES)},
     **{dtype.numpy_name: dtype.name for dtype in DTYPES.values()},
     "power": "pow", "arctan": "atan", "arctan2": "atan2", "fabs": "abs", "absolute": "abs",
+    "maximum": "max", "minimum": "min",
 }  # fmt: skip
 """The functions and types that a nest may call, by their names in poly, Python, math and NumPy."""
 PREFIX = "_poly_"

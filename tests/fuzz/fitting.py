@@ -9,6 +9,7 @@ from random import Random
 from fuzz.syntax import (
     Arg,
     Assign,
+    Extreme,
     For,
     If,
     Lin,
@@ -18,6 +19,7 @@ from fuzz.syntax import (
     Program,
     Read,
     Stmt,
+    Subscript,
     Values,
     compared,
     map_compared,
@@ -86,9 +88,15 @@ def loop_spans(around: tuple[For, ...]) -> dict[str, Span]:
     return ranges
 
 
-def span(index: Lin | Looked, ranges: Mapping[str, Span]) -> Span:
+def span(index: Subscript, ranges: Mapping[str, Span]) -> Span:
     if isinstance(index, Looked):
         return index.plus, index.plus + (index.below - 1)
+    if isinstance(index, Extreme):
+        spans = [span(arg, ranges) for arg in index.args]
+        if index.kind == "abs":
+            spans.append((spans[0][1] * -1, spans[0][0] * -1))
+        low, high = _least([low for low, _ in spans]), _most([high for _, high in spans], None)
+        return low + index.plus, high + index.plus
     low = index.substitute({n: ranges[n][index.factor(n) < 0] for n, _ in index.terms if n in ranges})
     high = index.substitute({n: ranges[n][index.factor(n) > 0] for n, _ in index.terms if n in ranges})
     return low, high
@@ -134,7 +142,7 @@ def _moved(body: tuple[Stmt, ...], fits: Mapping[str, Fit], free: set[str]) -> t
         starts = fits[read.array].starts
         return replace(read, indices=tuple(within(i) - s for i, s in zip(read.indices, starts, strict=True)))
 
-    def within(index: Lin | Looked) -> Lin | Looked:
+    def within(index: Subscript) -> Subscript:
         return replace(index, index=index.index - fits[index.array].starts[0]) if isinstance(index, Looked) else index
 
     moved: list[Stmt] = []
@@ -175,7 +183,7 @@ def named_values(program: Program) -> set[str]:
     """The sizes and constants that occur in a bound, index, shape or value."""
     found: set[str] = set()
 
-    def lin(*expressions: Lin | Looked) -> None:
+    def lin(*expressions: Subscript) -> None:
         for expression in expressions:
             found.update(n for n, _ in expression.terms)
 

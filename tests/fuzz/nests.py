@@ -19,6 +19,7 @@ from fuzz.syntax import (
     Condition,
     DataTest,
     Expr,
+    Extreme,
     For,
     If,
     Joined,
@@ -383,12 +384,21 @@ class Generator:
             return self._element(place, rng.choice(own))
         array, rank = rng.choice(family.arrays)
         read = self._element(place, (array, rank))
-        if rank and place.loops and rng.random() < 0.06:
+        draw = rng.random() if rank and place.loops else 1.0
+        if draw < 0.12:
             name, _, below = rng.choice(self.looked)
             at = rng.randrange(rank)
-            index = Looked(name, self._index(place), below)
+            index = Looked(name, self._index(place), below) if draw < 0.06 else self._extreme(place)
             return replace(read, indices=(*read.indices[:at], index, *read.indices[at + 1 :]))
         return read
+
+    def _extreme(self, place: Place) -> Extreme:
+        """An index kept above or below another, or the distance of two."""
+        kind = self.rng.choice(("max", "min", "abs"))
+        args = [self._index(place) for _ in range(1 if kind == "abs" else self.rng.choice((1, 2, 2)))]
+        if kind != "abs" and len(args) < 2:
+            args.append(Lin((), self.rng.randrange(4)))
+        return Extreme(kind, tuple(args))
 
     def _other(self, family: Family) -> Family:
         """Values of another family, or of the same one in a wider type, as a family of values."""

@@ -18,6 +18,7 @@ from fuzz.syntax import (
     Cast,
     DataTest,
     Expr,
+    Extreme,
     For,
     If,
     Joined,
@@ -32,6 +33,7 @@ from fuzz.syntax import (
     Quotient,
     Read,
     Stmt,
+    Subscript,
     Test,
     map_reads,
     walk,
@@ -217,7 +219,13 @@ def _bounds(bounds: tuple[Lin, ...]) -> Iterator[tuple[Lin, ...]]:
         yield from ((*bounds[:at], simpler, *bounds[at + 1 :]) for simpler in _lins(bound))
 
 
-def _lins(lin: Lin | Looked) -> Iterator[Lin | Looked]:
+def _lins(lin: Subscript) -> Iterator[Subscript]:
+    if isinstance(lin, Extreme):
+        yield from lin.args
+        yield from (replace(lin, plus=simpler) for simpler in _lins(lin.plus))
+        for at, arg in enumerate(lin.args):
+            yield from (replace(lin, args=(*lin.args[:at], s, *lin.args[at + 1 :])) for s in _lins(arg))
+        return
     if isinstance(lin, Looked):
         yield lin.plus
         yield from (replace(lin, index=simpler) for simpler in _lins(lin.index))

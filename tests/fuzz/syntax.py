@@ -87,6 +87,37 @@ class Looked:
         return text if self.plus == Lin() else f"{text} + {self.plus}"
 
 
+@dataclass(frozen=True)
+class Extreme:
+    """The index `max(…) + plus`, `min(…) + plus` or, of one argument, `abs(…) + plus`."""
+
+    kind: Literal["max", "min", "abs"]
+    args: tuple[Lin, ...]
+    plus: Lin = Lin()
+
+    @property
+    def terms(self) -> tuple[tuple[str, int], ...]:
+        """The names in it."""
+        return (*(term for arg in self.args for term in arg.terms), *self.plus.terms)
+
+    def value(self, values: Values) -> int:
+        args = [arg.value(values) for arg in self.args]
+        return {"max": max, "min": min, "abs": lambda args: abs(args[0])}[self.kind](args) + self.plus.value(values)
+
+    def __sub__(self, other: Lin) -> Extreme:
+        return replace(self, plus=self.plus - other)
+
+    def substitute(self, values: Mapping[str, Lin]) -> Extreme:
+        args = tuple(arg.substitute(values) for arg in self.args)
+        return replace(self, args=args, plus=self.plus.substitute(values))
+
+    def __str__(self) -> str:
+        text = f"{self.kind}({', '.join(map(str, self.args))})"
+        return text if self.plus == Lin() else f"{text} + {self.plus}"
+
+
+Subscript: TypeAlias = Lin | Looked | Extreme
+
 # --- expressions ----------------------------------------------------------------------------------------------------
 
 
@@ -115,7 +146,7 @@ class Read:
     """An element of an array or local; a `scalar` (argument by value, or local) has no index."""
 
     array: str
-    indices: tuple[Lin | Looked, ...] = ()
+    indices: tuple[Subscript, ...] = ()
     scalar: bool = False
 
     def __str__(self) -> str:

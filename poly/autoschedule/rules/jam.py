@@ -171,10 +171,10 @@ def _jam(made: Schedule, most: int) -> Jam | None:
     lanes = next((band for band in reversed(outer) if _suits_lanes(made, band, most)), None)
     rest = [band for band in outer if band is not lanes]
     whole = extent(made.nest, rest[-1])
-    if lanes is None or whole is None or whole < 2:
+    if lanes is None or (whole is not None and whole < 2):
         return None
     most = min(JAMMED, WRITTEN // prod(inner.values()))
-    sizes = sorted({ceil(whole / ceil(whole / size)) for size in range(1, most + 1)})
+    sizes = sorted({size if whole is None else ceil(whole / ceil(whole / size)) for size in range(1, most + 1)})
     short = tuple((name, max(2, whole)) for name, whole in inner.items())
     return Jam(rest[-1].name, tuple(sizes), tuple(band.name for band in rest[:-1]), lanes.name, short)
 
@@ -197,7 +197,7 @@ def _suits_lanes(made: Schedule, band: Band, most: int) -> bool:
     It may leave out elements of what it only reads, if it goes at most `most` further.
     """
     whole = extent(made.nest, band)
-    if whole is None or whole < FEW:
+    if whole is not None and whole < FEW:
         return False
     found = paths(made.tree)
     for name in statements(band):
