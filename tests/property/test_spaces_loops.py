@@ -108,7 +108,7 @@ LINES, BESIDE = ("blocks", "of lines"), ("recurrences", "side by side")
 SEVERAL: dict[poly.Nest, set[tuple[str, str]]] = {
     two_times: {("time tiles", "all")},
     turn_both: {LINES},
-    turn_and_sweep: {LINES, BESIDE},
+    turn_and_sweep: {LINES},  # and with 16 lanes, recurrences side by side
     all_three: {LINES, BESIDE},
 }
 """Nests to which a rule applies in several places, or several rules, with the traits of their defaults."""

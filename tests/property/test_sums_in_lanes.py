@@ -7,6 +7,7 @@ from math import exp
 
 import numpy as np
 import pytest
+from headers import need_isa
 
 import poly
 from poly import f32, f64
@@ -66,6 +67,7 @@ IN_LANES = [backwards, stored_and_added, complex_numbers]
 @pytest.mark.parametrize("nest", [*IN_LANES, some_shared, sum_and_greatest, every_other], ids=lambda nest: nest.name)
 def test_every_element_is_taken_once(nest: poly.Function, target: str) -> None:
     """Sums of small whole numbers are exact in every order."""
+    need_isa(target.removeprefix("c:"))
     kernel = poly.compile(nest, target=target, records=False, threads=1)
     assert any(band.vectorize for band in bands(kernel.schedule.tree)) == (nest in IN_LANES)
     for size in (1, 2, 7, 16, 31, 33, 64, 131):
@@ -105,6 +107,7 @@ def exp_of_exp(x: f32[N], y: f32[N], z: f32[N], s: f32[1]):
 @pytest.mark.parametrize("target", ["c:avx512", "c:avx2"])
 @pytest.mark.parametrize("nest", [exp_and_sums, exp_of_exp], ids=lambda nest: nest.name)
 def test_a_vector_that_was_stored_is_not_loaded_again(nest: poly.Function, target: str) -> None:
+    need_isa(target.removeprefix("c:"))
     kernel = poly.compile(nest, target=target, records=False, threads=1)
     assert ("s_lanes.lane[lane] += exp_lanes.lane[lane];" in kernel.source) == (nest is exp_and_sums)
     for size in (1, 2, 7, 16, 31, 33, 64, 131):
