@@ -31,7 +31,7 @@ from poly.machine.probes import Probes, probes
 
 logger = logging.getLogger("poly.calibrate")
 
-VERSION = 8
+VERSION = 9
 """Incremented when the probes change, which invalidates older calibrations."""
 
 MEMORY = "memory"

@@ -92,8 +92,9 @@ class TileCosts:
 
     `crowded` is the time of a line of the left operand or the output that is evicted between two steps, if twice as
     many rows share a set as it has ways; `missed` is that of a page that the first-level TLB no longer holds, `walked`
-    of one that the second does not hold either. `disturbed` is the part of the rounds that were done again, `spread`
-    the median over all jobs of the time between the quartiles, relative to the least.
+    of one that the second does not hold either; `mispredicted` is that of a mispredicted branch, None where it was not
+    measured. `disturbed` is the part of the rounds that were done again, `spread` the median over all jobs of the time
+    between the quartiles, relative to the least.
     """
 
     speeds: tuple[TileSpeed, ...]
@@ -105,6 +106,7 @@ class TileCosts:
     disturbed: float = 0.0
     spread: float = 0.0
     products: tuple[ProductCost, ...] = ()
+    mispredicted: float | None = None
 
     def line(self, operand: str, level: str, rows: int = 1) -> float:
         """The time of a line of an operand beside the arithmetic of a tile of so many rows."""
@@ -193,4 +195,6 @@ def _tiles(data: Mapping[str, Any] | None) -> TileCosts | None:
     places = tuple(PlaceCost(**one) for one in data["places"])
     numbers = {name: float(data[name]) for name in ("crowded", "missed", "walked", "disturbed", "spread")}
     products = tuple(ProductCost(**one) for one in data.get("products", ()))
-    return TileCosts(speeds, lines, places, **numbers, products=products)
+    branch = data.get("mispredicted")
+    mispredicted = None if branch is None else float(branch)
+    return TileCosts(speeds, lines, places, **numbers, products=products, mispredicted=mispredicted)

@@ -77,6 +77,15 @@ double idle(int64_t steps)
     return (now() - start) / (64 * steps);
 }
 
+/* Seconds of a branch, of as many as there are bytes that say which way each goes. */
+double branches(const uint8_t *taken, int64_t count)
+{
+    const double start = now();
+    for (int64_t n = 0; n < count; n++)
+        if (taken[n]) __asm__ volatile("nop");
+    return (now() - start) / count;
+}
+
 /* Seconds of packing a panel of `lanes` lanes: contiguous lanes, or contiguous steps (`turned`). */
 double packed(T *to, int64_t lanes, const T *from, int64_t pitch, int64_t k, int64_t turned, int64_t calls,
               const int64_t *at)
@@ -155,6 +164,7 @@ double product_{name}(int64_t steps)
 CORE_HEADS = """
 double unit(int64_t steps);
 double idle(int64_t steps);
+double branches(const uint8_t *taken, int64_t count);
 double packed(T *to, int64_t lanes, const T *from, int64_t pitch, int64_t k, int64_t turned, int64_t calls,
               const int64_t *at);
 """
@@ -188,6 +198,10 @@ class TileProbes:
     def idle(self) -> float:
         """Seconds of an instruction that only takes an issue slot."""
         return float(self._core.lib.idle(2000))
+
+    def branches(self, taken: NDArray[np.uint8]) -> float:
+        """Seconds of a branch, of as many as there are elements that say which way each goes."""
+        return float(self._core.lib.branches(self._core.ffi.cast("uint8_t *", taken.ctypes.data), len(taken)))
 
     def product(self, name: str) -> float:
         """Seconds of a multiply-add of `products`, over some ten microseconds."""

@@ -17,6 +17,8 @@ from functools import partial
 from statistics import median
 from typing import NamedTuple
 
+import numpy as np
+
 from microkernels.catalogue import fits, gemm, tiles
 from microkernels.isa import ISA
 from microkernels.kernel import OuterProduct
@@ -40,6 +42,9 @@ QUIET = 0.85
 SHARED = ("L3", "memory")
 """Levels of memory that others use, too: of their jobs the lower quartile counts, since that use does not end."""
 
+BRANCHES = 4096
+"""The branches of a sample, half of which go each way."""
+
 SAMPLE = 5e4
 """Vector multiply-adds of a sample of a tile in the nearest cache."""
 
@@ -55,19 +60,34 @@ def tile_costs(here: Machine) -> TileCosts:
     jobs: dict[Name, Job] = {(k, steps): partial(_near, probes, k, steps) for k in near for steps in (SHORT, LONG)}
     operands = Operands(probes, here, usual, tall)
     jobs |= {("product", name): partial(_product, probes, name) for name in probes.products}
+    jobs |= {("branches", order): partial(_branches, probes, order == "any") for order in ("any", "sorted")}
     rounds = _Rounds(probes, {**jobs, **operands.jobs()})
     times = rounds.run()
     found = {k: _speed(k, times[k, SHORT], times[k, LONG]) for k in near}
     speeds = tuple(found.values())
     lines, places, others = operands.costs(times, found[usual])
     products = tuple(ProductCost(name, times["product", name]) for name in probes.products)
+    mispredicted = 2 * max(0.0, times["branches", "any"] - times["branches", "sorted"])
     return TileCosts(
-        speeds, lines, places, **others, disturbed=rounds.disturbed, spread=rounds.spread, products=products
+        speeds,
+        lines,
+        places,
+        **others,
+        disturbed=rounds.disturbed,
+        spread=rounds.spread,
+        products=products,
+        mispredicted=mispredicted,
     )
 
 
 def _product(probes: TileProbes, name: str, _: int) -> float:
     return probes.product(name)
+
+
+def _branches(probes: TileProbes, random: bool, number: int) -> float:
+    """Of random ones, half are mispredicted: each round has others, since CPUs learn thousands of them."""
+    taken = np.random.default_rng(number).permutation(np.arange(BRANCHES, dtype=np.uint16) % 2).astype(np.uint8)
+    return probes.branches(taken if random else np.sort(taken))
 
 
 def measured_tiles(isa: ISA) -> tuple[OuterProduct, ...]:

@@ -28,7 +28,7 @@ so a core that differs by a cycle gets a tile that is nearly as good.
 """
 
 MISPREDICTED = 20
-"""The cycles of a mispredicted branch, typical of the same cores."""
+"""The cycles of a mispredicted branch, typical of the same cores: where it was not measured."""
 
 POINTERS = 14
 """Rows whose pointers stay in general registers: nearly all of the 16 of x86."""
@@ -119,6 +119,12 @@ class Target:
             return 1.0
         name, assumed = (dot.name, 2.0 - dot.is_fused) if dot else (dtype.name, 2.0)
         return next((one.cost for one in self.costs.products if one.name == name), assumed)
+
+    @property
+    def mispredicted(self) -> float:
+        """The time of a mispredicted branch, in vector multiply-adds."""
+        known = self.costs.mispredicted
+        return MISPREDICTED * PER_CYCLE if known is None else known
 
     @property
     def costs(self) -> TileCosts:

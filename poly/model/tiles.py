@@ -12,7 +12,7 @@ from microkernels.dtypes import DType
 from poly.machine.description import LINE, PAGE
 from poly.machine.measured import between
 from poly.model.choice import TOO_MANY_ROWS, shape_penalty
-from poly.model.core import LATENCY, MISPREDICTED, PER_CYCLE, POINTERS, Target, set_count
+from poly.model.core import LATENCY, PER_CYCLE, POINTERS, Target, set_count
 from poly.model.traffic import crowding
 
 SUMS = 1.35 * LATENCY * PER_CYCLE
@@ -26,9 +26,6 @@ It is more than the differences between measurements of tiles that all reach the
 
 ENTRY = 2.5
 """The overhead of a call of a register tile, in multiply-adds per vector of the tile."""
-
-EDGE = 2 * MISPREDICTED * PER_CYCLE
-"""The time of the branches to a tile of fewer rows and back to whole ones, in multiply-adds."""
 
 SHORT = 96
 """The most steps of a short reduction (SHORT_DEPTH of microkernels/c/gemm.h)."""
@@ -103,7 +100,7 @@ class TileCalls:
                     self._sums(target, rows, vectors)
                     + self._right_place(target, vectors)
                     + self._left_place(target, rows)
-                    + self._branches(rows)
+                    + self._branches(target, rows)
                 )
                 for many, rows in edges(ceil(self.m), self.rows)
                 for times, vectors in widths
@@ -125,9 +122,12 @@ class TileCalls:
         step *= 1 + TOO_MANY_ROWS * (self.pitches.uneven and rows > POINTERS)
         return self.steps * (step + slower * size) + calls * tile.call * alike
 
-    def _branches(self, rows: int) -> float:
-        """The time to turn to one tile's calls, and back from them, where it has fewer rows than those before it."""
-        return EDGE * ceil(self.steps / self.steps_a_call) * (rows < self.rows[-1] < self.m)
+    def _branches(self, target: Target, rows: int) -> float:
+        """The time to turn to one tile's calls, and back from them, where it has fewer rows than those before it.
+
+        Both branches are mispredicted.
+        """
+        return 2 * target.mispredicted * ceil(self.steps / self.steps_a_call) * (rows < self.rows[-1] < self.m)
 
     def _right_place(self, target: Target, vectors: int) -> float:
         """The time of one tile's lines of the right operand in place.

@@ -159,6 +159,7 @@ def test_the_probes_time_what_they_are_told() -> None:
     kernel = measured_tiles(isa)[0]
     probes = TileProbes(isa, [kernel], [kernel])
     assert probes.near(kernel, 32, 10) > 0 and probes.unit() > 0 and probes.idle() > 0
+    assert probes.branches(np.ones(64, np.uint8)) > 0
 
 
 @pytest.fixture

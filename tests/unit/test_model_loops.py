@@ -25,6 +25,7 @@ from poly.ir.tree import Band
 from poly.model import Caches
 from poly.model.core import LATENCY, MISPREDICTED, PER_CYCLE, Target
 from poly.model.leaf import Loops
+from poly.model.rates import nominal
 from poly.model.schedules import ScheduleModel, predicted
 from poly.model.tiles import Pitches, TileCalls
 from poly.model.traffic import Traffic
@@ -259,12 +260,15 @@ def test_choices_conversions_and_functions_take_time() -> None:
 def test_a_tile_of_fewer_rows_takes_branches() -> None:
     """Twenty rows by sixes take longer than by fives by more than their steps; a tile that is alone takes none."""
 
-    def time(m: int, rows: int, steps: int) -> float:
-        return TileCalls(DTYPES["f32"], m, 16, steps, 1, (rows,), (16,), steps, Pitches(0, 0, 0)).time(target())
+    rates = nominal(HOST)
 
-    for steps in (16, 1024):
+    def time(m: int, rows: int, steps: int) -> float:
+        known = replace(target(), rates=replace(rates, tiles=replace(rates.tiles, mispredicted=branch)))
+        return TileCalls(DTYPES["f32"], m, 16, steps, 1, (rows,), (16,), steps, Pitches(0, 0, 0)).time(known)
+
+    for branch, steps in ((None, 16), (None, 1024), (23.0, 16)):
         uneven = time(20, 6, steps) - time(18, 6, steps) - time(2, 2, steps)
-        assert uneven == pytest.approx(2 * MISPREDICTED * PER_CYCLE)
+        assert uneven == pytest.approx(2 * (branch or MISPREDICTED * PER_CYCLE))
         assert time(20, 5, steps) == pytest.approx(4 * time(5, 5, steps))
         assert time(4, 6, steps) == pytest.approx(time(4, 4, steps))
 
