@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from poly.frontends.rewriting import Copier, substituted
 
 Polynomial = Mapping[tuple[str, ...], int]
 """The factor of each product, which is a sorted tuple of names; the constant is that of the empty tuple."""
 Range = tuple[str, ast.expr, ast.expr]
 """A loop's index, and its least and greatest value."""
+LARGE = 1 << 20
+"""A size by which indices are compared, if it does not follow from them which one is greatest."""
 
 
 def polynomial(node: ast.expr) -> Polynomial | None:
@@ -33,6 +39,106 @@ def polynomial(node: ast.expr) -> Polynomial | None:
                 case ast.Mult():
                     return product(first, second)
     return None
+
+
+@dataclass(frozen=True)
+class Named:
+    """A polynomial in which names stand for what is none: choices, quotients and remainders."""
+
+    terms: Polynomial
+    values: Mapping[str, ast.expr]
+
+    def ranges(self, loops: Iterable[Range]) -> list[Range]:
+        """The loops around it, then the names with the least and greatest values that they have where sizes are large.
+
+        Those without clear ends are missing.
+        """
+        around = list(loops)
+        ends = ((name, end(value, around, -1), end(value, around, 1)) for name, value in self.values.items())
+        clear = (
+            (name, expression(low), expression(high))
+            for name, low, high in ends
+            if low is not None and high is not None
+        )
+        return [*around, *clear]
+
+    def greatest(self, index: Polynomial, loops: Iterable[Range]) -> Polynomial | None:
+        """The greatest value of a polynomial in the same names, in terms of sizes; None if it is not clear."""
+        found = greatest(index, self.ranges(loops))
+        return None if found is None or any(name in self.values for key in found for name in key) else found
+
+    def expression(self, terms: Polynomial) -> ast.expr:
+        """A polynomial in the same names as a Python expression, with what they stand for."""
+        return substituted(expression(terms), self.values)
+
+
+def named(node: ast.expr) -> Named | None:
+    """A Python expression of integers, with names for its choices, quotients and remainders; None if it has others."""
+    taken = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+    values: dict[str, ast.expr] = {}
+
+    class Namer(Copier):
+        def visit(self, part: ast.AST) -> Any:
+            if isinstance(part, ast.expr) and _is_part(part):
+                return ast.Name(self._name(part), ast.Load())
+            return self.generic_visit(part)
+
+        def _name(self, part: ast.expr) -> str:
+            known = next((name for name, value in values.items() if ast.dump(value) == ast.dump(part)), None)
+            if known is None:
+                known = next(name for n in range(len(taken) + 1) if (name := f"part{n}") not in taken)
+                taken.add(known)
+                values[known] = part
+            return known
+
+    terms = polynomial(Namer().visit(node))
+    return None if terms is None else Named(terms, values)
+
+
+def _is_part(node: ast.expr) -> bool:
+    return isinstance(node, ast.IfExp) or (isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv | ast.Mod))
+
+
+def end(node: ast.expr, loops: list[Range], sign: int) -> Polynomial | None:
+    """The greatest value of an expression (`sign` 1) or the least (-1) where sizes are large; None if it is not clear.
+
+    It may be further away: of a choice it is that of one side, which need not be chosen there.
+    """
+    terms = polynomial(node)
+    if terms is not None:
+        found = greatest(product(terms, {(): sign}), loops)
+        return None if found is None else product(found, {(): sign})
+    match node:
+        case ast.IfExp(body=body, orelse=other):
+            ends = [end(side, loops, sign) for side in (body, other)]
+            known = [one for one in ends if one is not None]
+            nearer, further = (min, max) if sign > 0 else (max, min)
+            pick = nearer if _extreme(node) is nearer else further
+            return pick(known, key=at_large) if len(known) == 2 else None
+        case ast.BinOp(left=left, op=ast.FloorDiv(), right=ast.Constant(value=int(by))) if by > 0:
+            dividend = end(left, loops, sign)
+            if dividend is None or any(factor % by for key, factor in dividend.items() if key):
+                return None
+            return {key: factor // by for key, factor in dividend.items()}
+        case ast.BinOp(op=ast.Mod(), right=ast.Constant(value=int(by))) if by > 0:
+            return {(): by - 1 if sign > 0 else 0}
+    return None
+
+
+def _extreme(node: ast.IfExp) -> Callable[..., Any] | None:
+    """`min` or `max` if a choice is one of these of two values: `a if a < b else b`."""
+    match node:
+        case ast.IfExp(test=ast.Compare(left=left, ops=[op], comparators=[right]), body=body, orelse=other):
+            picked, sides = ([ast.dump(one) for one in pair] for pair in ((body, other), (left, right)))
+            is_less, is_greater = isinstance(op, ast.Lt | ast.LtE), isinstance(op, ast.Gt | ast.GtE)
+            if picked in (sides, sides[::-1]) and (is_less or is_greater):
+                return min if is_less == (picked == sides) else max
+    return None
+
+
+def at_large(terms: Polynomial) -> int:
+    """The value of a polynomial where all sizes are LARGE."""
+    return sum(factor * LARGE ** len(key) for key, factor in terms.items())
 
 
 def total(first: Polynomial, second: Polynomial) -> Polynomial:

@@ -67,7 +67,7 @@ CASES = {
         "      ^",
         FORM,
     ),
-    "call in an index": ("x[abs(-1)] = 0.0", "2: `abs(-1)` is not affine", "x[abs(-1)] = 0.0", "  ^^^^^^^", FORM),
+    "call in an index": ("x[round(1)] = 0.0", "2: `round(1)` is not affine", "x[round(1)] = 0.0", "  ^^^^^^^^", FORM),
     "undeclared name": (
         "for i in range(N):\n    x[i] = y",
         "3: `y` is not declared here",

@@ -33,6 +33,29 @@ def test_extents_that_c_does_not_tell_follow_from_the_loops() -> None:
     assert arguments(f"void f(int n, int m, double *x) {{ {loop} {cube}; }}") == ("x: f64[n, m, n]",)
 
 
+def test_rows_in_one_dimension_may_be_chosen_and_divided() -> None:
+    text = """
+        #define MIN(a, b) ((a) < (b) ? (a) : (b))
+        static int within(int v, int low, int high) { return v < low ? low : v > high ? high : v; }
+        void f(int h, int w, const float *restrict x, const float *restrict small, float *restrict y) {
+            for (int i = 0; i < 2 * h; i++)
+                for (int j = 0; j < w; j++) {
+                    int below = MIN(i + 2, 2 * h - 1);
+                    float half = small[(i / 2) * w + j / 2 + i % 2];
+                    y[i * w + j] = x[below * w + within(j - 1, 0, w - 1)] - half;
+                }
+        }"""
+    nest = poly.from_c(text)
+    assert tuple(map(str, nest.arguments)) == ("x: f32[2*h, w]", "small: f32[h, w]", "y: f32[2*h, w]")
+    h, w = 5, 6
+    x, small = (np.random.default_rng(0).random((n, w)).astype(np.float32) for n in (2 * h, h))
+    y = np.full((2 * h, w), np.nan, np.float32)
+    nest(x, small, y)
+    i, j = np.indices(y.shape)
+    wanted = x[np.minimum(i + 2, 2 * h - 1), np.maximum(j - 1, 0)] - small[i // 2, j // 2 + i % 2]
+    np.testing.assert_array_equal(y, wanted)
+
+
 def test_what_is_declared_before_a_scop_is_local_constant_or_argument() -> None:
     text = """
         static double G[8];

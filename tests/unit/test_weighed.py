@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from machines import HOST, LARGE
+from machines import LARGE
 
 import poly
+from microkernels.isa import ISAS
 from poly import f64
 from poly.autoschedule.default import default_form, expectation
 from poly.model.core import Target
@@ -13,7 +14,7 @@ from poly.model.schedules import ScheduleModel
 from poly.model.traffic import Traffic
 from poly.schedules.schedule import schedule
 
-TARGET = Target.nominal(HOST, LARGE, 1)
+TARGET = Target.nominal(ISAS["avx512"], LARGE, 1)
 
 
 @poly.nest

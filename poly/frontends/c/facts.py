@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-import islpy as isl
 from pycparser import c_ast
 
 from codegen.ir.integer import Affine
@@ -41,9 +40,8 @@ def _is_empty(sums: tuple[tuple[tuple[tuple[str, ...], int], ...], ...]) -> bool
     """Whether no integers make all sums at least 0."""
     products = sorted({key for terms in sums for key, _ in terms if key})
     place = {key: f"p{at}" for at, key in enumerate(products)}
-    rows = [" + ".join(f"{factor}*{place[key]}" if key else str(factor) for key, factor in terms) for terms in sums]
-    text = " and ".join(f"{row or 0} >= 0" for row in rows)
-    return bool(isl.Set(f"{{ [{', '.join(place.values())}] : {text} }}").is_empty())
+    rows = [sum((Affine.name(place[key]) * f if key else Affine.of(f) for key, f in terms), Affine()) for terms in sums]
+    return bool(at_least(tuple(place.values()), rows, 0).is_empty())
 
 
 def implied(

@@ -39,12 +39,19 @@ from poly.frontends.c.regions import ScopRegion
 from poly.frontends.c.statements import Statements, annotation
 from poly.frontends.c.tree import parameters
 from poly.frontends.complex_numbers import in_parts
-from poly.frontends.polynomials import Polynomial, expression, greatest, indices, polynomial, split, total
+from poly.frontends.polynomials import (
+    Polynomial,
+    at_large,
+    expression,
+    indices,
+    named,
+    polynomial,
+    split,
+    total,
+)
 from poly.frontends.python import nest_of
 from poly.ir.nest import Nest
 
-LARGE = 1 << 20
-"""A size by which indices are compared, if it does not follow from them which one is greatest."""
 STORED = ("static", "extern")
 """Storage of locals whose values stay when their function ends."""
 
@@ -397,17 +404,17 @@ class Reader:
             return [self._declared_extent(extent) for extent in found.extents if extent is not None]
         accesses = self.statements.accesses.get(name, [])
         places = [_places(access.subscript) for access in accesses]
-        offsets = [polynomial(place[0]) for place in places]
-        known = [offset for offset in offsets if offset is not None]
+        offsets = [named(place[0]) for place in places]
+        known = [offset.terms for offset in offsets if offset is not None]
         strides = split(known, self.sizes) if len(known) == len(offsets) else ()
         ends = []
         for access, place, offset in zip(accesses, places, offsets, strict=True):
             if offset is None:
                 continue
-            several = indices(offset, strides, access.loops)
-            ends.append(greatest(several[0], access.loops))
+            several = indices(offset.terms, strides, offset.ranges(access.loops))
+            ends.append(offset.greatest(several[0], access.loops))
             if strides:
-                parts = [*(expression(index) for index in several), *place[1:]]
+                parts = [*map(offset.expression, several), *place[1:]]
                 access.subscript.slice = marked(_tuple(parts), node, self.source)
         clear = [end for end in ends if end is not None]
         extent = _extent(clear) or (_usual(clear) if self.outlines else None)
@@ -454,8 +461,7 @@ def _usual(ends: list[Polynomial]) -> ast.expr | None:
     """
     if not ends or any(len(key) > 1 for end in ends for key in end):
         return None
-    most = max(ends, key=lambda end: sum(LARGE * factor if key else factor for key, factor in end.items()))
-    return expression(total(most, {(): 1}))
+    return expression(total(max(ends, key=at_large), {(): 1}))
 
 
 def _is_literal(node: c_ast.Node) -> bool:
