@@ -26,6 +26,7 @@ from codegen.ir.loop_ir import Block, Comment, Declare, For, If, Node, Once, Run
 from codegen.ir.program import Assign, Buffer, Instructions, Program, Threading
 from codegen.ir.ranges import Interval
 from codegen.ir.value_ranges import kept_short, ranged
+from codegen.lanes.overwriting import overwrites
 from codegen.lanes.reached import conditions, conjunction, independent_of
 from codegen.lanes.simd import confuses_gcc, lasting
 from codegen.lanes.straight import mixes_iterations
@@ -189,7 +190,7 @@ class Writer:
 
     def in_order(self, loop: For) -> list[cgen.Generable]:
         """The line at the start of a loop that gcc might otherwise miscompile."""
-        mixed = mixes_iterations(loop.body, self.program, loop.variable)
+        mixed = mixes_iterations(loop.body, self.program, loop.variable) or overwrites(loop, self.program)
         found = mixed or (loop.step == 1 and confuses_gcc(loop.body, self.program, loop.variable))
         return [Line(IN_ORDER)] * found
 

@@ -19,8 +19,7 @@ IN_ORDER = "POLY_IN_ORDER"
 """Stands in a loop that gcc 12 would miscompile: it does not transform a loop that contains an asm.
 
 If an iteration adds several floats to one element, gcc 12 loads the terms as a vector, in their order in memory, and
-then adds some of them twice. If an iteration writes an element such as x[i + j] twice, it misses that other iterations
-write it too, and interchanges the loops. For a third reason, see `codegen.lanes.straight`.
+then adds some of them twice. For two more reasons, see `codegen.lanes.overwriting` and `codegen.lanes.straight`.
 """
 HIDDEN = "POLY_HIDDEN"
 """Hides the value of a variable. Where gcc 12 knows that a condition on lanes fails in the first or the last one alone,

@@ -311,17 +311,13 @@ def confuses_gcc(body: Node, program: Program, variable: str) -> bool:
         if isinstance(assign, Assign) and assign.target.array not in own:
             found.setdefault(assign.target.array, []).append(_Write.of(use, assign, program))
     floats = {name for name, buffer in _buffers(program).items() if buffer.dtype.is_float}
-    return any(
-        _adds_twice(variable, writes, array in floats) or _overwrites_others(variable, writes)
-        for array, writes in found.items()
-    )
+    return any(_adds_twice(variable, writes, array in floats) for array, writes in found.items())
 
 
 @dataclass(frozen=True)
 class _Write:
-    """A statement in a loop's body that writes one array: its operator, and the subscripts of its element."""
+    """A statement in a loop's body that writes one array: the subscripts of its element."""
 
-    op: str
     places: tuple[frozenset[str], ...]
     """The names in each subscript."""
     inner: tuple[str, ...]
@@ -340,7 +336,7 @@ class _Write:
         sums = (node for node in expressions(assign.expr) if isinstance(node, Binary) and node.op in "+-")
         adds = assign.op == "+" or (assign.op == "=" and any(map(itself, sums)))
         places = tuple(index.names for index in target.indices)
-        return _Write(assign.op, places, use.inner, itself(assign.expr), adds)
+        return _Write(places, use.inner, itself(assign.expr), adds)
 
     def counts(self, loop: str) -> bool:
         """Whether the element depends on a loop."""
@@ -356,13 +352,6 @@ def _adds_twice(variable: str, writes: list[_Write], floats: bool) -> bool:
     sums = [w for w in writes if w.adds and not w.counts(variable)]
     again = len(sums) > 1 or any(w.reads_itself or not all(w.is_alone(i, w.inner) for i in w.inner) for w in sums)
     return floats and again
-
-
-def _overwrites_others(variable: str, writes: list[_Write]) -> bool:
-    """Whether an iteration writes an element twice, the first time unread, and other iterations may write it too."""
-    twice = len(writes) > 1 or any(not w.counts(i) for w in writes for i in w.inner)
-    blind = any(w.op == "=" and not w.reads_itself for w in writes)
-    return twice and blind and any(w.counts(variable) and not w.is_alone(variable, w.inner) for w in writes)
 
 
 def _buffers(program: Program) -> dict[str, Buffer]:

@@ -162,6 +162,7 @@ static inline void axpy_inside(int64_t index, int64_t extent, const char *where,
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC optimize("O3", "no-math-errno", "no-trapping-math", "fp-contract=fast")
+#pragma GCC optimize("no-tree-loop-distribution", "no-loop-interchange")
 #endif
 
 

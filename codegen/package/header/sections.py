@@ -22,6 +22,7 @@ from codegen.package.comments import comment
 from codegen.package.header.macros import replaced
 from codegen.package.items import items, renamed, used
 from codegen.package.values import Header, Variant
+from codegen.toolchain.build import NOT_BY_GCC
 from microkernels.isa import ISA, ISAS
 from microkernels.prune import Item
 
@@ -37,6 +38,8 @@ NEWER = "(defined(__clang__) ? __clang_major__ >= 12 : __GNUC__ >= 11)"
 GCC_OPTIONS = '"O3", "no-math-errno", "no-trapping-math", "fp-contract=fast"'
 """The options of `codegen.toolchain.build.FLAGS`, whatever the user's flags are."""
 
+GCC_OMISSIONS = ", ".join(f'"{flag.removeprefix("-f")}"' for flag in NOT_BY_GCC)
+"""Those of its passes that a section does without."""
 
 FALSE_ALARM = "-Wmaybe-uninitialized"
 """gcc's warning about values that its intrinsics leave undefined on purpose."""
@@ -192,6 +195,7 @@ def opening(isa: ISA) -> str:
         "#pragma GCC diagnostic push",
         f'#pragma GCC diagnostic ignored "{FALSE_ALARM}"',
         f"#pragma GCC optimize({GCC_OPTIONS})",
+        f"#pragma GCC optimize({GCC_OMISSIONS})",
     ]
     if wanted:
         lines.append(f'#pragma GCC target("{wanted}")')
