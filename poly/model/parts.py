@@ -37,8 +37,9 @@ class LoopPart:
     """A part of the loops: an iteration of `loop`, run `trips` times in each run of the part around it.
 
     `loop` is the same for a loop and the loops over its blocks, and empty for a part of a sequence. `touched` is one
-    run's footprint in each operand, by number. `copies` are made in each run, before the parts below. A part without
-    parts below is a call of a microkernel, or a run of an innermost loop.
+    run's footprint in each operand, by number; `same` has the operand that touches the same elements there, of those
+    that others touch by loops of their own. `copies` are made in each run, before the parts below. A part without parts
+    below is a call of a microkernel, or a run of an innermost loop.
     """
 
     loop: str
@@ -46,6 +47,7 @@ class LoopPart:
     touched: Mapping[int, Footprint]
     below: tuple[LoopPart, ...] = ()
     copies: tuple[CopiedOperand, ...] = ()
+    same: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)

@@ -8,7 +8,7 @@ for i:                    a part: an iteration of `for i`, and inside it
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from math import prod
 
@@ -22,62 +22,17 @@ from poly.ir.tree import Band, Copy, Micro, Node, children, only_loops, statemen
 from poly.lowering.calls import untaken
 from poly.model.core import Target
 from poly.model.cost import Cost
-from poly.model.footprint import ArrayAccesses, Counts, Dimension, Footprint
-from poly.model.leaf import PlainStatement, diagonals, leaf, sides, waiting
+from poly.model.footprint import ArrayAccesses, Dimension
+from poly.model.leaf import PlainStatement, leaf, sides, waiting
 from poly.model.parts import CopiedOperand, LoopPart, ScheduleParts, Side
 from poly.model.price import price
+from poly.model.regions import Accessed, TreePart, regions
 from poly.model.tiles import TileCalls
 from poly.model.view import Reference, Sizes, View, references, view
 from poly.schedules.schedule import Schedule
 
 WHOLE = 1 << 30
 """A block that holds all values of any loop."""
-
-
-@dataclass(frozen=True)
-class Accessed:
-    """An operand by its number, with a statement that accesses it, and the copy that serves it (0 for none).
-
-    `panels` tells whether that copy is one of panels for a microkernel.
-    """
-
-    number: int
-    operand: ArrayAccesses
-    view: View
-    copy: int
-    panels: bool
-
-    def touched(self, counts: Counts) -> Footprint:
-        """The footprint for these counts of the loops."""
-        return self.operand.copied(counts) if self.panels else self.operand.touched(counts)
-
-
-@dataclass(frozen=True)
-class TreePart:
-    """A node of the tree below `depth` loops, and the operands accessed in it."""
-
-    node: Node
-    depth: int
-    views: tuple[View, ...]
-    accessed: tuple[Accessed, ...]
-    below: tuple[TreePart, ...]
-
-    def exchanged(self, sizes: Sizes, threads: int) -> dict[int, float]:
-        """The bytes of results that threads fetch from each other where they share diagonals of blocks.
-
-        Where the parts of two threads meet, a block of the next diagonal needs what the other thread has written.
-        """
-        found = [(one, diagonals(one, self.depth, sizes)) for one in self.views]
-        passed = [
-            prod(one.widths(0, sizes)[: self.depth + 1]) * blocks.between(threads) for one, blocks in found if blocks
-        ]
-        results = {one.number for one in self.accessed if one.operand.written} if passed else {}
-        return {n: max(passed) * one.bytes for n, one in self.touched(self.depth + 1, sizes).items() if n in results}
-
-    def touched(self, depth: int, sizes: Sizes) -> dict[int, Footprint]:
-        """The footprint of each operand while the outer `depth` loops are fixed."""
-        counts = {id(one): one.counts(one.widths(depth, sizes)) for one in self.views}
-        return {one.number: one.touched(counts[id(one.view)]) for one in self.accessed}
 
 
 class ScheduleModel:
@@ -114,8 +69,7 @@ class ScheduleModel:
     def form(self, sizes: Sizes) -> ScheduleParts:
         """The parts for these block sizes."""
         computed = tuple(one.computed(sizes) for one in self._leaves)
-        below, copies = self._below(self._whole, sizes)
-        whole = LoopPart("", 1.0, self._whole.touched(0, sizes), below, copies)
+        whole = self._whole.part("", 1.0, 0, sizes, self._below(self._whole, sizes))
         copied = frozenset(number for key, number in self._numbers.items() if key[1])
         tiled = (leaf for leaf, tiles in zip(self._leaves, computed, strict=True) if isinstance(tiles, TileCalls))
         known = {n: side for leaf in tiled for n, side in self._sides(leaf)}
@@ -125,7 +79,7 @@ class ScheduleModel:
 
     def _exchanged(self, sizes: Sizes) -> dict[int, float]:
         """The bytes of results that threads fetch from each other."""
-        shared = (one for one in _regions(self._whole) if isinstance(one.node, Band) and one.node.parallel)
+        shared = (one for one in regions(self._whole) if isinstance(one.node, Band) and one.node.parallel)
         threads = self._target.threads
         return {n: bytes for one in shared for n, bytes in one.exchanged(sizes, threads).items()}
 
@@ -148,7 +102,7 @@ class ScheduleModel:
         for array in (array for array in self._made.nest.arrays if array.kind == "local"):
             own = [number for number, name in arrays.items() if name == array.name]
             users = {s.name for s in self._made.nest.statements if array.name in {load.array for load in accesses(s)}}
-            around = [one for one in _regions(self._whole) if users <= set(statements(one.node))]
+            around = [one for one in regions(self._whole) if users <= set(statements(one.node))]
             if own and around:
                 yield own, around[-1]
 
@@ -175,17 +129,18 @@ class ScheduleModel:
         inner = depth + isinstance(node, Band)
         below = () if isinstance(node, Micro) else tuple(self._region(child, inner, views) for child in children(node))
         below = tuple(region for region in below if region.views)
-        found: dict[tuple[object, ...], tuple[Reference, View]] = {}
+        found: dict[tuple[object, ...], tuple[Reference, tuple[View, ...]]] = {}
         for name in names:
             for reference in self._references[name].values():
                 known = found.get(reference.key)
-                found[reference.key] = (known[0].joined(reference), known[1]) if known else (reference, views[name])
+                own = (views[name],)
+                found[reference.key] = (known[0].joined(reference), known[1] + own) if known else (reference, own)
         accessed = tuple(self._accessed(reference, one) for reference, one in found.values())
         return TreePart(node, depth, tuple(views[name] for name in names), accessed, below)
 
-    def _accessed(self, reference: Reference, one: View) -> Accessed:
-        panels = reference.copy > 0 and self._is_summed(one)
-        return Accessed(self._number(reference), _operand(self._made.nest, reference), one, reference.copy, panels)
+    def _accessed(self, reference: Reference, users: tuple[View, ...]) -> Accessed:
+        panels = reference.copy > 0 and self._is_summed(users[0])
+        return Accessed(self._number(reference), _operand(self._made.nest, reference), reference, users, panels)
 
     def _number(self, reference: Reference) -> int:
         return self._numbers.setdefault(reference.key, len(self._numbers))
@@ -237,12 +192,11 @@ class ScheduleModel:
             return parts, copies
         first = region.views[0].enclosing[depth]
         loop = str(depth if first.of is None else first.of)
-        return (LoopPart(loop, trips, region.touched(depth + 1, sizes), parts, copies),), ()
+        return (region.part(loop, trips, depth + 1, sizes, (parts, copies)),), ()
 
     def _in_turn(self, region: TreePart, sizes: Sizes) -> LoopPart:
         """The part for one member of a sequence."""
-        parts, copies = self._below(region, sizes)
-        return LoopPart("", 1.0, region.touched(region.depth, sizes), parts, copies)
+        return region.part("", 1.0, region.depth, sizes, self._below(region, sizes))
 
     def _copies(self, region: TreePart, pack: Copy) -> Iterable[CopiedOperand]:
         """The copies made by a node; they are transposed if a microkernel sums along the operand's contiguous axis."""
@@ -250,26 +204,20 @@ class ScheduleModel:
             return
         number = 1 + next(at for at, one in enumerate(self._packs) if one is pack)
         for one in region.accessed:
-            if one.copy == number:
-                yield CopiedOperand(one.number, self._is_summed(one.view) and _is_across(one))
+            if one.reference.copy == number:
+                yield CopiedOperand(one.number, self._is_summed(one.views[0]) and _is_across(one))
 
     def _is_summed(self, one: View) -> bool:
         """Whether a microkernel computes a statement."""
         return one.statement.name in self._summed
 
 
-def _regions(part: TreePart) -> Iterator[TreePart]:
-    """A part and all below it, from the outermost inwards."""
-    yield part
-    for inner in part.below:
-        yield from _regions(inner)
-
-
 def _is_across(one: Accessed) -> bool:
     """Whether an operand is contiguous along the reduction."""
-    statement = one.view.statement
+    own = one.views[0]
+    statement = own.statement
     written = {name for index in statement.target.indices for name in index.names}
-    reduced = (one.view.places[name].names for name in statement.iterators if name in one.view.places.keys() - written)
+    reduced = (own.places[name].names for name in statement.iterators if name in own.places.keys() - written)
     return any(one.operand.stride(place) == 1 for places in reduced for place in places)
 
 

@@ -50,12 +50,18 @@ class _Cache:
         self._runs: dict[NestedPart, _Run] = {}
 
     def run(self, place: NestedPart) -> _Run:
-        """What one run of a part holds."""
+        """What one run of a part holds, the elements that several operands touch once."""
         known = self._runs.get(place)
         if known is None:
-            holds = {operand: self._space(operand, touched) for operand, touched in place.part.touched.items()}
+            touched, again = place.part.touched, self.again(place)
+            holds = {operand: self._space(operand, one) for operand, one in touched.items() if operand not in again}
             known = self._runs[place] = _Run(holds, self._together(holds))
         return known
+
+    def again(self, place: NestedPart) -> frozenset[int]:
+        """The operands of plain loops that touch what another one has touched in the same run of a part."""
+        sides = self._form.sides
+        return frozenset(n for n, other in place.part.same.items() if n not in sides and other not in sides)
 
     def kept(self, whole: NestedPart, room: float) -> Iterator[NestedPart]:
         """The outermost parts that fit, or else the innermost."""

@@ -17,6 +17,7 @@ import islpy as isl
 
 from codegen.ir.expr import Load
 from codegen.ir.integer import Affine, Int, straight
+from microkernels.cached import cached_property
 from poly.ir.budget import kept
 from poly.ir.coordinates import linear
 from poly.ir.instances import KNOWN
@@ -117,6 +118,24 @@ class View:
             else:
                 found |= spread(self.digits(position), ceil(widths[position] - 1e-9))
         return found
+
+    def values(self, coordinate: str, depth: int, counts: Mapping[str, float]) -> tuple[object, ...]:
+        """What determines the values of a coordinate while the outer `depth` loops are fixed.
+
+        It has one value, or so many in blocks of these loops, or from the least ones of its iterators.
+        """
+        position = int(coordinate.partition(" ")[0])
+        if position < depth:
+            return (coordinate,)
+        blocks = tuple(at for at in range(depth) if self.enclosing[at].of == position)
+        return (counts.get(coordinate, 1), blocks or tuple(self._least[name] for name in self.determined[position]))
+
+    @cached_property
+    def _least(self) -> dict[str, object]:
+        """The least value of each iterator."""
+        statement = self.statement
+        values = (statement.domain.dim_min_val(at).to_str() for at in range(len(statement.iterators)))
+        return dict(zip(statement.iterators, values, strict=True))
 
     def blocks(self, position: int, sizes: Sizes) -> tuple[int, ...]:
         """The blocks that a loop over single values is cut into, outermost first."""

@@ -118,7 +118,31 @@ def rows_in_time(steps: int) -> Schedule:
     return made.split(_t=steps).order("_t_tile i _t") if steps else made
 
 
+@poly.nest
+def rows_and_columns(A: f32[6, 20, 20], r: f32[20], s: f32[20]) -> None:
+    for t in range(6):
+        for i in range(20):
+            for j in range(20):
+                r[i] += A[t, i, j]
+        for i in range(20):
+            for j in range(20):
+                s[i] += A[t, j, i]
+
+
+@poly.nest
+def ends_and_wholes(A: f32[6, 400], r: f32[6], s: f32[6]) -> None:
+    for t in range(6):
+        for i in range(16):
+            r[t] += A[t, i]
+        for i in range(400):
+            s[t] += A[t, i]
+        for i in range(400):
+            r[t] -= A[t, i]
+
+
 CASES = [
+    pytest.param(poly.schedule(rows_and_columns), 3072, id="one matrix by rows and by columns"),
+    pytest.param(poly.schedule(ends_and_wholes), 1024, id="a few elements of a row, then all of it"),
     pytest.param(poly.schedule(transpose.with_sizes({"N": 72, "M": 75})), 2048, id="columns that don't fit"),
     pytest.param(cut_transpose(8, 8), 4096, id="blocks that fit"),
     pytest.param(cut_transpose(72, 8), 2048, id="blocks too tall"),
