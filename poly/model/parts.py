@@ -38,8 +38,9 @@ class LoopPart:
 
     `loop` is the same for a loop and the loops over its blocks, and empty for a part of a sequence. `touched` is one
     run's footprint in each operand, by number; `same` has the operand that touches the same elements there, of those
-    that others touch by loops of their own. `copies` are made in each run, before the parts below. A part without parts
-    below is a call of a microkernel, or a run of an innermost loop.
+    that others touch by loops of their own. `shares` has the part of the runs that touch an operand, where not all do.
+    `copies` are made in each run, before the parts below. A part without parts below is a call of a microkernel, or a
+    run of an innermost loop.
     """
 
     loop: str
@@ -48,6 +49,12 @@ class LoopPart:
     below: tuple[LoopPart, ...] = ()
     copies: tuple[CopiedOperand, ...] = ()
     same: Mapping[int, int] = field(default_factory=dict)
+    shares: Mapping[int, float] = field(default_factory=dict)
+
+    def share(self) -> float:
+        """The part of the runs in which anything is done."""
+        every = len(self.shares) == len(self.touched)
+        return max(self.shares.values()) if every and self.shares else 1.0
 
 
 @dataclass(slots=True, eq=False)
@@ -77,7 +84,7 @@ class NestedPart:
 
     def runs(self) -> float:
         """The number of runs of the part."""
-        return prod(ceil(part.trips) for part in self.parts)
+        return prod(ceil(part.trips) for part in self.parts) * self.part.share()
 
     def visits(self, operand: int, at: int) -> float:
         """The number of visits to an operand's footprint in the part at position `at` of `parts`.
@@ -94,7 +101,8 @@ class NestedPart:
             around = here
         for trips in still.values():
             moving *= ceil(trips - 1e-9)
-        return moving
+        share = self.parts[at].shares.get(operand)
+        return moving if share is None else max(1.0, moving * share)
 
 
 class Compute(Protocol):

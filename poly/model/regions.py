@@ -73,27 +73,31 @@ class TreePart:
     def part(
         self,
         loop: str,
-        trips: float,
-        depth: int,
+        trips: tuple[float, ...],
         sizes: Sizes,
         inside: tuple[tuple[LoopPart, ...], tuple[CopiedOperand, ...]],
     ) -> LoopPart:
-        """The part whose runs have the outer `depth` loops fixed, with what is `inside`: parts and copies."""
-        known = self._counts(depth, sizes)
+        """The part with what is `inside`: parts and copies; `trips` has those of all loops around it.
+
+        It is a run for each iteration of the last of these loops, if `loop` names it, or else for a run of what is
+        around it.
+        """
+        depth, often = len(trips), {id(one): one.share(trips, sizes) for one in self.views}
+        known = {id(one): one.counts(one.widths(depth, sizes)) for one in self.views}
         counts = {one.number: one.counts(known) for one in self.accessed}
         touched = {one.number: one.touched(counts[one.number]) for one in self.accessed}
-        return LoopPart(loop, trips, touched, *inside, self._same(depth, counts))
+        shares: dict[int, float] = {}
+        if min(often.values()) < 1:
+            found = {one.number: max([often[id(user)] for user in one.views]) for one in self.accessed}
+            shares = {number: share for number, share in found.items() if share < 1}
+        return LoopPart(loop, trips[-1] if loop else 1.0, touched, *inside, self._same(depth, counts, shares), shares)
 
-    def _counts(self, depth: int, sizes: Sizes) -> dict[int, Counts]:
-        """The values of each statement's loops while the outer `depth` loops are fixed."""
-        return {id(one): one.counts(one.widths(depth, sizes)) for one in self.views}
-
-    def _same(self, depth: int, counts: Mapping[int, Counts]) -> dict[int, int]:
-        """For operands that touch the same elements as another while the outer `depth` loops are fixed, that one."""
+    def _same(self, depth: int, counts: Mapping[int, Counts], shares: Mapping[int, float]) -> dict[int, int]:
+        """For operands that touch the same elements as another in as many runs, that one."""
         first: dict[tuple[object, ...], int] = {}
         found: dict[int, int] = {}
         for one in self._beside:
-            reached = one.reached(depth, counts[one.number])
+            reached = shares.get(one.number, 1), *one.reached(depth, counts[one.number])
             found[one.number] = first.setdefault(reached, one.number)
         return {number: other for number, other in found.items() if number != other}
 
@@ -111,7 +115,7 @@ class TreePart:
 
     def touched(self, depth: int, sizes: Sizes) -> dict[int, Footprint]:
         """The footprint of each operand while the outer `depth` loops are fixed."""
-        counts = self._counts(depth, sizes)
+        counts = {id(one): one.counts(one.widths(depth, sizes)) for one in self.views}
         return {one.number: one.touched(one.counts(counts)) for one in self.accessed}
 
 

@@ -69,7 +69,7 @@ class ScheduleModel:
     def form(self, sizes: Sizes) -> ScheduleParts:
         """The parts for these block sizes."""
         computed = tuple(one.computed(sizes) for one in self._leaves)
-        whole = self._whole.part("", 1.0, 0, sizes, self._below(self._whole, sizes))
+        whole = self._whole.part("", (), sizes, self._below(self._whole, (), sizes))
         copied = frozenset(number for key, number in self._numbers.items() if key[1])
         tiled = (leaf for leaf, tiles in zip(self._leaves, computed, strict=True) if isinstance(tiles, TileCalls))
         known = {n: side for leaf in tiled for n, side in self._sides(leaf)}
@@ -160,22 +160,24 @@ class ScheduleModel:
         for side, load in sides(self._made, one.micro).items():
             yield self._number(known[load]), side
 
-    def _below(self, region: TreePart, sizes: Sizes) -> tuple[tuple[LoopPart, ...], tuple[CopiedOperand, ...]]:
-        """The parts of a region, and the copies to make in the part around it."""
+    def _below(
+        self, region: TreePart, around: tuple[float, ...], sizes: Sizes
+    ) -> tuple[tuple[LoopPart, ...], tuple[CopiedOperand, ...]]:
+        """The parts of a region, and the copies to make in the part around it; `around` has the trips of its loops."""
         node = region.node
         if not region.views:  # nothing runs
             return (), ()
         if isinstance(node, Copy):
-            parts, copies = self._below(region.below[0], sizes)
+            parts, copies = self._below(region.below[0], around, sizes)
             return parts, (*self._copies(region, node), *copies)
         if isinstance(node, Band):
-            return self._iterations(region, node, sizes)
+            return self._iterations(region, node, around, sizes)
         if len(region.below) == 1:
-            return self._below(region.below[0], sizes)
-        return tuple(self._in_turn(child, sizes) for child in region.below), ()
+            return self._below(region.below[0], around, sizes)
+        return tuple(self._in_turn(child, around, sizes) for child in region.below), ()
 
     def _iterations(
-        self, region: TreePart, node: Band, sizes: Sizes
+        self, region: TreePart, node: Band, around: tuple[float, ...], sizes: Sizes
     ) -> tuple[tuple[LoopPart, ...], tuple[CopiedOperand, ...]]:
         """The part for an iteration of a loop; merged into the part around it if the loop has one iteration.
 
@@ -185,18 +187,19 @@ class ScheduleModel:
         if not inside or (node.vectorize and all(isinstance(inner, Band) and inner.unroll > 1 for inner in inside)):
             return (), ()
         (body,) = region.below
-        parts, copies = self._below(body, sizes)
         depth = region.depth
         trips = max(one.widths(depth, sizes)[depth] for one in region.views)
+        inner = (*around, max(1.0, trips))
+        parts, copies = self._below(body, inner, sizes)
         if trips <= 1:
             return parts, copies
         first = region.views[0].enclosing[depth]
         loop = str(depth if first.of is None else first.of)
-        return (region.part(loop, trips, depth + 1, sizes, (parts, copies)),), ()
+        return (region.part(loop, inner, sizes, (parts, copies)),), ()
 
-    def _in_turn(self, region: TreePart, sizes: Sizes) -> LoopPart:
+    def _in_turn(self, region: TreePart, around: tuple[float, ...], sizes: Sizes) -> LoopPart:
         """The part for one member of a sequence."""
-        return region.part("", 1.0, region.depth, sizes, self._below(region, sizes))
+        return region.part("", around, sizes, self._below(region, around, sizes))
 
     def _copies(self, region: TreePart, pack: Copy) -> Iterable[CopiedOperand]:
         """The copies made by a node; they are transposed if a microkernel sums along the operand's contiguous axis."""

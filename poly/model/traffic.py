@@ -50,11 +50,14 @@ class _Cache:
         self._runs: dict[NestedPart, _Run] = {}
 
     def run(self, place: NestedPart) -> _Run:
-        """What one run of a part holds, the elements that several operands touch once."""
+        """What one run of a part holds on average, the elements that several operands touch once."""
         known = self._runs.get(place)
         if known is None:
             touched, again = place.part.touched, self.again(place)
             holds = {operand: self._space(operand, one) for operand, one in touched.items() if operand not in again}
+            for operand, share in place.part.shares.items():
+                if operand in holds:
+                    holds[operand] *= share / place.part.share()
             known = self._runs[place] = _Run(holds, self._together(holds))
         return known
 

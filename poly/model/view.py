@@ -119,6 +119,14 @@ class View:
                 found |= spread(self.digits(position), ceil(widths[position] - 1e-9))
         return found
 
+    def share(self, trips: Sequence[float], sizes: Sizes) -> float:
+        """The part of the iterations of the outer loops, which have so many `trips`, in which the statement runs."""
+        found = 1.0
+        for position, trip in enumerate(trips):
+            if position in self.determined or self.enclosing[position].of is not None:
+                found *= min(1.0, self.widths(position, sizes)[position] / trip)
+        return found
+
     def values(self, coordinate: str, depth: int, counts: Mapping[str, float]) -> tuple[object, ...]:
         """What determines the values of a coordinate while the outer `depth` loops are fixed.
 

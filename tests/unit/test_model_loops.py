@@ -140,9 +140,22 @@ def ends_and_wholes(A: f32[6, 400], r: f32[6], s: f32[6]) -> None:
             r[t] -= A[t, i]
 
 
+@poly.nest
+def once_and_nine_times(A: f32[16, 60], B: f32[16, 60], r: f32[10]) -> None:
+    for t in range(1):
+        for i in range(16):
+            for j in range(60):
+                r[t] += A[i, j]
+    for t in range(1, 10):
+        for i in range(16):
+            for j in range(60):
+                r[t] += B[i, j]
+
+
 CASES = [
     pytest.param(poly.schedule(rows_and_columns), 3072, id="one matrix by rows and by columns"),
     pytest.param(poly.schedule(ends_and_wholes), 1024, id="a few elements of a row, then all of it"),
+    pytest.param(poly.schedule(once_and_nine_times).fuse("S0", "S1", at="t"), 7552, id="no iteration has both"),
     pytest.param(poly.schedule(transpose.with_sizes({"N": 72, "M": 75})), 2048, id="columns that don't fit"),
     pytest.param(cut_transpose(8, 8), 4096, id="blocks that fit"),
     pytest.param(cut_transpose(72, 8), 2048, id="blocks too tall"),
