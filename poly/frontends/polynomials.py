@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from math import gcd
 from typing import Any
 
 from poly.frontends.rewriting import Copier, substituted
@@ -13,6 +14,8 @@ Polynomial = Mapping[tuple[str, ...], int]
 """The factor of each product, which is a sorted tuple of names; the constant is that of the empty tuple."""
 Range = tuple[str, ast.expr, ast.expr]
 """A loop's index, and its least and greatest value."""
+Stride = tuple[str, int]
+"""A size, and how many times it is the number of elements from row to row."""
 LARGE = 1 << 20
 """A size by which indices are compared, if it does not follow from them which one is greatest."""
 
@@ -162,47 +165,50 @@ def _clean(terms: Mapping[tuple[str, ...], int]) -> Polynomial:
     return {key: factor for key, factor in terms.items() if factor}
 
 
-def split(offsets: Iterable[Polynomial], sizes: Collection[str]) -> tuple[str, ...]:
+def split(offsets: Iterable[Polynomial], sizes: Collection[str], whole: bool = False) -> tuple[Stride, ...]:
     """The strides, outermost first, by which the offsets of an array are indices of several dimensions.
 
-    Every product of two names or more has a size as a factor, and this size is the extent of the last dimension.
+    Every product of two names or more has a size as a factor, and this size is the extent of the last dimension; or
+    with `whole`, as in `(i*w + j)*3 + c`, as many times the size as is a factor of all these products.
     """
     several = list(offsets)
-    products = [key for offset in several for key in offset if len(key) > 1]
+    products = {key: gcd(*(offset.get(key, 0) for offset in several)) for o in several for key in o if len(key) > 1}
     if not products:
         return ()
-    for size in sorted(set(products[0]).intersection(sizes)):
+    for size in sorted(set(next(iter(products))).intersection(sizes)):
         if all(size in key for key in products):
-            return (*split([divided(offset, size)[0] for offset in several], sizes), size)
+            stride = size, gcd(*products.values()) if whole else 1
+            return (*split([divided(offset, stride)[0] for offset in several], sizes, whole), stride)
     return ()
 
 
-def divided(offset: Polynomial, size: str) -> tuple[Polynomial, Polynomial]:
-    """The quotient and the rest of an offset by a size."""
+def divided(offset: Polynomial, stride: Stride) -> tuple[Polynomial, Polynomial]:
+    """The quotient and the rest of an offset by a stride."""
+    size, times = stride
     quotient: dict[tuple[str, ...], int] = {}
     rest: dict[tuple[str, ...], int] = {}
     for key, factor in offset.items():
-        if size in key:
+        if size in key and not factor % times:
             left = list(key)
             left.remove(size)
-            quotient[tuple(left)] = factor
+            quotient[tuple(left)] = factor // times
         else:
             rest[key] = factor
     return quotient, rest
 
 
-def indices(offset: Polynomial, strides: Iterable[str], loops: Iterable[Range] = ()) -> list[Polynomial]:
+def indices(offset: Polynomial, strides: Iterable[Stride], loops: Iterable[Range] = ()) -> list[Polynomial]:
     """The index of each dimension, outermost first.
 
     One that is never 0 or more counts from the row before: `(i + 1)*n - 1 - j` is the element `n - 1 - j` of row `i`.
     """
     found: list[Polynomial] = []
     around = list(loops)
-    for size in reversed(list(strides)):
-        offset, rest = divided(offset, size)
+    for size, times in reversed(list(strides)):
+        offset, rest = divided(offset, (size, times))
         most = greatest(rest, around)
         if most is not None and most.keys() == {()} and most[()] < 0:
-            offset, rest = total(offset, {(): -1}), total(rest, {(size,): 1})
+            offset, rest = total(offset, {(): -1}), total(rest, {(size,): times})
         found.insert(0, rest)
     return [offset, *found]
 

@@ -33,6 +33,23 @@ def test_extents_that_c_does_not_tell_follow_from_the_loops() -> None:
     assert arguments(f"void f(int n, int m, double *x) {{ {loop} {cube}; }}") == ("x: f64[n, m, n]",)
 
 
+@pytest.mark.parametrize(
+    ("body", "shape"),
+    [
+        ("x[(i*m + j)*3 + c] = x[3*(j + i*m)]", "n, 3*m"),
+        ("x[i*(2*m) + m + j] = x[2*i*m + j]", "2*n, m"),
+        ("x[2*i*m + j] = c", "2*n - 1, m"),
+        ("x[(i*m + m - 1 - j)*2 + 1] = c", "n, 2*m"),
+        ("x[((c*n + i)*m + j)*2] = x[((c*n + i)*m + j)*2 + 1]", "3, n, 2*m"),
+    ],
+)
+def test_elements_of_several_values_in_one_dimension(body: str, shape: str) -> None:
+    loops = "for (int i = 0; i < n; i++) for (int j = 0; j < m; j++) for (int c = 0; c < 3; c++)"
+    nest = poly.from_c(f"void f(int n, int m, double *x) {{ {loops} {body}; }}")
+    assert tuple(map(str, nest.arguments)) == (f"x: f64[{shape}]",)
+    assert poly.compile(nest).source
+
+
 def test_rows_in_one_dimension_may_be_chosen_and_divided() -> None:
     text = """
         #define MIN(a, b) ((a) < (b) ? (a) : (b))

@@ -36,15 +36,19 @@ from poly.frontends.c.place import CSource, marked, refusal, shown
 from poly.frontends.c.preprocessed import Unit
 from poly.frontends.c.procedures import Procedures
 from poly.frontends.c.regions import ScopRegion
-from poly.frontends.c.statements import Statements, annotation
+from poly.frontends.c.statements import OpenAccess, Statements, annotation
 from poly.frontends.c.tree import parameters
 from poly.frontends.complex_numbers import in_parts
 from poly.frontends.polynomials import (
+    LARGE,
+    Named,
     Polynomial,
+    Stride,
     at_large,
     expression,
     indices,
     named,
+    negative,
     polynomial,
     split,
     total,
@@ -406,7 +410,7 @@ class Reader:
         places = [_places(access.subscript) for access in accesses]
         offsets = [named(place[0]) for place in places]
         known = [offset.terms for offset in offsets if offset is not None]
-        strides = split(known, self.sizes) if len(known) == len(offsets) else ()
+        strides = self._strides(offsets, accesses)
         ends = []
         for access, place, offset in zip(accesses, places, offsets, strict=True):
             if offset is None:
@@ -423,7 +427,19 @@ class Reader:
             shape = "[n][m]" if any(len(key) > 1 for offset in known for key in offset) else "[n]"
             raise refusal(node, self.source, why, f"Declare it with its extents: `{found.in_c} {name}{shape}`.")
         rest = [self._declared_extent(extent) for extent in found.extents[1:] if extent is not None]
-        return [extent, *(ast.Name(size, ast.Load()) for size in strides), *rest]
+        return [extent, *(expression({(size,): times}) for size, times in strides), *rest]
+
+    def _strides(self, offsets: Sequence[Named | None], accesses: Sequence[OpenAccess]) -> tuple[Stride, ...]:
+        """The strides of an array's rows: sizes, or as many times these as the last indices go far."""
+        known = [(offset, access.loops) for offset, access in zip(offsets, accesses, strict=True) if offset is not None]
+        terms = [offset.terms for offset, _ in known]
+        strides = split(terms, self.sizes) if len(known) == len(offsets) else ()
+        last = [(o, indices(o.terms, strides, o.ranges(loops))[-1], loops) for o, loops in known] if strides else []
+        ends = ((o.greatest(index, loops), o.greatest(negative(index), loops)) for o, index, loops in last)
+        inside = all(
+            (not most or at_large(most) < LARGE) and (not least or at_large(least) <= 0) for most, least in ends
+        )
+        return strides if inside else split(terms, self.sizes, whole=True)
 
     def _declared_extent(self, node: c_ast.Node) -> ast.expr:
         made = self.statements.integer(node)
