@@ -16,6 +16,7 @@ from microkernels.isa import AVX2, AVX512, ISA
 from poly.autoschedule.default import default_schedule
 from poly.autoschedule.rules.contraction import Tilings
 from poly.autoschedule.rules.microkernels import heaviest_box
+from poly.autoschedule.rules.non_rectangular import best_box
 from poly.ir.nest import Nest
 from poly.machine.calibration import described
 from poly.machine.measured import LineCost, PlaceCost, ThreadStarts, TileCosts, between
@@ -132,6 +133,24 @@ def test_weights_of_a_group_of_channels_are_copied_where_they_cost_much_in_place
     for change, is_copied in ((places(10.0), True), (lines("copy", 1e4), False)):
         steps = default_schedule(grouped, target(isa, change)).steps
         assert any(isinstance(step, Pack) and step.array == "W" for step in steps) == is_copied
+
+
+LINE = """def line(X: 'f32[64, 4096]', W: 'f32[64, 64, 9]', Y: 'f32[64, 4096]'):
+    for k in range(64):
+        for q in range(4096):
+            for c in range(64):
+                for s in range(9):
+                    if 0 <= q + s - 4 < 4096:
+                        Y[k, q] += X[c, q + s - 4] * W[k, c, s]
+"""
+
+
+@pytest.mark.parametrize(("copy", "column"), [(0.0, "q"), (1e4, "k")])
+def test_a_box_is_priced_with_a_copy_of_its_right_operand(copy: float, column: str) -> None:
+    """Rows of the image lie 16 KB apart: pixels are columns unless copies of these rows are dear, too."""
+    line = poly.parse(LINE)
+    found = best_box(line, line.statements[0], target(AVX2, lambda costs: places(10.0)(lines("copy", copy)(costs))))
+    assert found is not None and found.column == column
 
 
 def test_threads_pay_off_where_waking_them_for_nothing_and_not_using_them_lose_alike() -> None:

@@ -7,13 +7,14 @@
             O[p, q, f] += I[p+r-1, q+s-1, c] * W[r, s, c, f]
 
 Each loop that counts results may count the columns. The box of least cost wins: lanes that are used, results that are
-stored as vectors, operands that are read a line at a time, and panels of the right operand that stay in L2.
+stored as vectors, operands that are read a line at a time, and panels of the right operand that stay in L2, in place or
+as a copy.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import ceil, prod
 
@@ -34,6 +35,9 @@ from poly.model.tiles import TURN, Pitches, Stores, TileCalls, stores
 
 LEAST = 16
 """The number of reduction steps in the box from which on a kernel call pays off, whatever its tile."""
+
+PAYS = 0.95
+"""How much of the time of what is usual something else may be expected to take: the model is no more exact."""
 
 Cost = Callable[["InnerBox"], float]
 """The time of a box's multiply-adds relative to those of whole vectors."""
@@ -74,27 +78,40 @@ class InnerBox:
         return is_apart(self.nest, self.contraction.output, self.column)
 
     def time(self, target: Target) -> float:
-        """The time relative to that of multiply-adds of whole vectors with operands in the first level."""
-        lanes = target.isa.lanes(self.dtype)
-        m, n = float(self.extent(self.row)), float(self.extent(self.column))
-        steps = float(self.steps)
-        computed = min(self._computed(target, kernel) for kernel in self.kernels(target.isa)) * lanes / (m * n * steps)
-        copy = target.line("turned copy", "L2") / (LINE // self.dtype.size)
-        return computed + lanes * (self.packed * copy / self._uses_of_right() + self._lines(target) / n)
+        """The time relative to that of multiply-adds of whole vectors with operands in the first level.
 
-    def _computed(self, target: Target, kernel: OuterProduct) -> float:
+        The right operand is copied where it must be, or where that is clearly better than all that reads it in place.
+        """
+        lanes, n = target.isa.lanes(self.dtype), self.extent(self.column)
+        right = self._computed(target, copied=True) + self._copy(target)
+        if not self.packed:
+            right = min(right / PAYS, self._computed(target, copied=False))
+        return lanes * (right + self._lines(target) / n)
+
+    def _copy(self, target: Target) -> float:
+        """The time of a copy of the right operand, for each multiply-add."""
+        line = target.line("turned copy" if self.packed else "copy", "L2")
+        return line / (LINE // self.dtype.size) / self._uses_of_right()
+
+    def _computed(self, target: Target, copied: bool) -> float:
+        """The time of a call for each multiply-add, in the register tiles that take the least."""
+        pitches = replace(self._pitches, right=0) if copied else self._pitches
+        time = min(self._called(target, kernel, pitches) for kernel in self.kernels(target.isa))
+        return time / (self.extent(self.row) * self.extent(self.column) * self.steps)
+
+    def _called(self, target: Target, kernel: OuterProduct, pitches: Pitches) -> float:
         """The time of a call's register tiles of one shape, or in which they read the right operand."""
         m, n, steps = float(self.extent(self.row)), float(self.extent(self.column)), float(self.steps)
         calls = TileCalls(
-            self.dtype, m, n, steps, 1.0, (kernel.rows,), (kernel.columns,), steps, self._pitches,
+            self.dtype, m, n, steps, 1.0, (kernel.rows,), (kernel.columns,), steps, pitches,
             operations=self.contraction.product.operations, stores=self._stores,
         )  # fmt: skip
-        return max(calls.time(target), self._streamed(target, kernel))
+        return max(calls.time(target), self._streamed(target, kernel, pitches.right))
 
-    def _streamed(self, target: Target, kernel: OuterProduct) -> float:
+    def _streamed(self, target: Target, kernel: OuterProduct, pitch: int) -> float:
         """The time in which each tile reads the right operand from the last level, if a panel exceeds L2; else 0."""
         width, caches = kernel.columns * self.dtype.size, target.caches
-        if self.steps * width <= FULL * room(self._pitches.right, width, caches.l2, caches.ways[1]):
+        if self.steps * width <= FULL * room(pitch, width, caches.l2, caches.ways[1]):
             return 0.0
         tiles = ceil(self.extent(self.row) / kernel.rows) * ceil(self.extent(self.column) / kernel.columns)
         return tiles * self.steps * width / target.rates.l3 / target.unit(self.dtype)
@@ -122,7 +139,7 @@ class InnerBox:
     @property
     def _pitches(self) -> Pitches:
         c, size = self.contraction, self.dtype.size
-        right = 0 if self.packed else distance(self.nest, c.right, self.reduction[-1])
+        right = distance(self.nest, c.right, self.reduction[-1])
         left, output = (distance(self.nest, access, self.row) for access in (c.left, c.output))
         steps = distance(self.nest, c.left, self.reduction[-1])
         return Pitches(left * size, right * size, output * size, left_steps=steps * size)

@@ -33,7 +33,7 @@ from microkernels.kernel import OuterProduct
 from poly.analysis.roles import expected_bytes
 from poly.autoschedule.rules.attempt import applied
 from poly.autoschedule.rules.form import Form, usual_parts
-from poly.autoschedule.rules.inner_boxes import InnerBox, distance, inner_box
+from poly.autoschedule.rules.inner_boxes import PAYS, InnerBox, distance, inner_box
 from poly.autoschedule.rules.isolation import MadeWith, isolated
 from poly.autoschedule.spaces.grids import fitting, tile_knobs
 from poly.autoschedule.spaces.space import Values
@@ -47,11 +47,8 @@ from poly.model.price import price
 from poly.schedules.schedule import Schedule, schedule
 from poly.schedules.steps import Order, Pack, Parallel, Split, Step, Tensorize
 
-PAYS = 0.95
-"""How much of the time of the usual place another one may be expected to take: the model is no more exact."""
-
 FITS = 0.98
-"""The same of tiles of other widths in the same loops."""
+"""How much of the time of the usual tile one of another width may be expected to take in the same loops."""
 
 Place = Literal["inside", "between", "outside", "under rows", "over all"]
 """The position of the column tile loop: inside the row tile loop, right around it, around all other loops, inside all
