@@ -10,9 +10,8 @@ floats through general registers, or branches. A function's arguments are loaded
 from __future__ import annotations
 
 from codegen.ir.promotion import limits
-from codegen.ir.value_ranges import U16
 from codegen.macros import WRAPS
-from microkernels.dtypes import DTYPES, DType, f16, f32, f64, i16, i32, i64
+from microkernels.dtypes import DTYPES, DType, f16, f32, f64, i16, i32, i64, u16
 
 OPERATIONS = {"+": "add", "-": "sub", "*": "mul"}
 """The functions that replace operators."""
@@ -23,7 +22,7 @@ EXACT = {f32: 24, f64: 53}
 def functions() -> dict[str, str]:
     """The C functions by name, each after those that it calls."""
     result: dict[str, str] = {}
-    for dtype in (*DTYPES.values(), U16):
+    for dtype in DTYPES.values():
         c, name = dtype.c_name, dtype.name
         result[f"min_{name}"] = f"static inline {c} min_{name}({c} a, {c} b) {{ return b < a ? b : a; }}"
         result[f"max_{name}"] = f"static inline {c} max_{name}({c} a, {c} b) {{ return b > a ? b : a; }}"
@@ -33,7 +32,7 @@ def functions() -> dict[str, str]:
             result |= {} if dtype.is_stored or dtype == f16 else _of_divisors(dtype)
         else:
             result |= _of_integers(dtype)
-    return {**result, **dict(map(_of_sums, (i16, U16, i32, i64))), **stored_floats()}
+    return {**result, **dict(map(_of_sums, (i16, u16, i32, i64))), **stored_floats()}
 
 
 def unsigned(dtype: DType) -> str:

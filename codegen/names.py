@@ -83,8 +83,8 @@ MACROS = re.compile(
 
 GENERATED = re.compile(
     r"""
-    (\w+_)?([fi]\d+x\d+)(_lanes)?       # types of vectors and functions on them
-    | \w+_(f16|f32|f64|u8|i8|i16|i32|i64)(_\w+)?  # functions in a type, microkernels among them
+    (\w+_)?([fiu]\d+x\d+)(_lanes)?       # types of vectors and functions on them
+    | \w+_(f16|f32|f64|u8|u16|i8|i16|i32|i64)(_\w+)?  # functions in a type, microkernels among them
     | (poly|POLY|pfx|PFX|try|TRY)_\w+    # the texts' own prefixes
     """,
     re.VERBOSE,

@@ -141,7 +141,12 @@ def _element_words(isa: ISA, dtype: DType, elements: Elements) -> dict[str, str]
         mask, flip = f"0x{(1 << 8 * words.element.size) - 1:X}u", FLIP if words.flipped else "0u"
         found |= {"E": in_c(words.element).c_name, "STEPS": str(words.steps), "MASK_E": mask, "FLIP": flip}
     if elements.source:
-        return found | {"S": in_c(elements.source).c_name, "OTHER_FLIP": FLIP}
+        source = in_c(elements.source)
+        return found | {
+            "S": source.c_name,
+            "S_16": source.c_name if source.size == 2 else "int16_t",
+            "OTHER_FLIP": FLIP,
+        }
     loads = {"get_S_T": f"load_{own}", "get_tail_S_T": f"load_tail_{own}"}
     return found | {"S": dtype.c_name, **loads, "one_S_T": ""}
 

@@ -60,6 +60,7 @@ class ArrayType:
 f32 = DType("f32", "float", "float32", 4, True)
 f64 = DType("f64", "double", "float64", 8, True)
 u8 = DType("u8", "uint8_t", "uint8", 1, False)
+u16 = DType("u16", "uint16_t", "uint16", 2, False)
 i8 = DType("i8", "int8_t", "int8", 1, False)
 i16 = DType("i16", "int16_t", "int16", 2, False)
 i32 = DType("i32", "int32_t", "int32", 4, False)
@@ -78,7 +79,7 @@ c128 = ComplexType("c128", "double", "complex128", 16, True, f64)
 COMPLEX = {dtype.part: dtype for dtype in (c64, c128)}
 """The complex types by the type of their parts."""
 
-DTYPES = {dtype.name: dtype for dtype in (bf16, f16, f32, f64, u8, i8, i16, i32, i64)}
+DTYPES = {dtype.name: dtype for dtype in (bf16, f16, f32, f64, u8, u16, i8, i16, i32, i64)}
 """The types that loops compute with, by name."""
 ANNOTATED = {**DTYPES, **{dtype.name: dtype for dtype in (c64, c128)}}
 """The types that arguments may have."""

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from poly.microkernel import microkernel
     from poly.opencl_kernel import OpenCLKernel
     from poly.parsed import parse
-    from poly.scalar_types import bf16, c64, c128, f16, f32, f64, i8, i16, i32, i64, u8
+    from poly.scalar_types import bf16, c64, c128, f16, f32, f64, i8, i16, i32, i64, u8, u16
     from poly.schedules.schedule import Schedule, schedule
     from poly.timing.benchmark import Benchmark
     from poly.tune import tune
@@ -95,6 +95,7 @@ __all__ = [
     "space",
     "tune",
     "u8",
+    "u16",
     "write_header",
     "write_opencl",
     "write_package",
@@ -102,7 +103,9 @@ __all__ = [
 
 LATER = {
     **dict.fromkeys(("ArgumentError", "DeviceError", "ToolchainError"), "codegen.errors"),
-    **dict.fromkeys(("bf16", "c64", "c128", "f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8"), "poly.scalar_types"),
+    **dict.fromkeys(
+        ("bf16", "c64", "c128", "f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16"), "poly.scalar_types"
+    ),
     **dict.fromkeys(("PluginError", "PolyError", "TargetError"), "microkernels.errors"),
     **dict.fromkeys(("CostWarning", "FileError", "RecordError", "RecordWarning", "ScheduleError"), "poly.errors"),
     **dict.fromkeys(("SearchError", "SearchWarning", "SpecError"), "poly.errors"),

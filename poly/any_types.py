@@ -12,6 +12,7 @@ f16: Any
 f32: Any
 f64: Any
 u8: Any
+u16: Any
 i8: Any
 i16: Any
 i32: Any

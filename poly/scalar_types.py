@@ -26,6 +26,7 @@ if MYPY:
     from poly.any_types import i32 as i32
     from poly.any_types import i64 as i64
     from poly.any_types import u8 as u8
+    from poly.any_types import u16 as u16
 elif TYPE_CHECKING:
 
     class _ScalarType(DType, type):
@@ -59,6 +60,9 @@ elif TYPE_CHECKING:
     class u8(_Argument, int):
         """Integers from 0 to 255, which wrap around."""
 
+    class u16(_Argument, int):
+        """Integers from 0 to 65535, which wrap around."""
+
     class i8(_Argument, int):
         """Integers of 8 bits, which wrap around."""
 
@@ -72,6 +76,6 @@ elif TYPE_CHECKING:
         """Integers of 64 bits, which wrap around."""
 
 else:
-    from microkernels.dtypes import bf16, c64, c128, f16, f32, f64, i8, i16, i32, i64, u8
+    from microkernels.dtypes import bf16, c64, c128, f16, f32, f64, i8, i16, i32, i64, u8, u16
 
-__all__ = ["bf16", "c64", "c128", "f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8"]
+__all__ = ["bf16", "c64", "c128", "f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16"]

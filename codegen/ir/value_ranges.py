@@ -40,11 +40,9 @@ from codegen.ir.expr import (
 from codegen.ir.program import Assign, Program
 from codegen.ir.promotion import Weak, fits, integer, join, limits, quotient, type_of
 from codegen.ir.ranges import Interval
-from microkernels.dtypes import DType, i8, i16, i32, u8
+from microkernels.dtypes import DType, i8, i16, i32, u8, u16
 
-U16 = DType("u16", "uint16_t", "uint16", 2, False)
-"""A type of variables in C, and of none in a nest."""
-SHORT = (u8, i8, i16, U16)
+SHORT = (u8, i8, i16, u16)
 MOST_VARIABLES = 4
 """The most variables of a polynomial that is bounded by its corners, of which there are 2 to this power."""
 

@@ -24,19 +24,19 @@ from codegen.ir.loop_ir import For
 from codegen.ir.program import Assign, Program
 from codegen.ir.promotion import limits
 from codegen.ir.ranges import Interval
-from codegen.ir.value_ranges import U16, ValueRanges
+from codegen.ir.value_ranges import ValueRanges
 from codegen.lanes.reductions import Partial
 from codegen.lanes.simd import LaneReduction
 from codegen.macros import EACH_VECTOR
 from codegen.names import fresh
 from codegen.style import Line, around
-from microkernels.dtypes import DType, i16, i32
+from microkernels.dtypes import DType, i16, i32, u16
 
 SHORTEST = 256
 """The least iterations in a block: some vectors of the smallest elements, as their lanes are combined after each."""
 LONGEST = 1024
 """The most, since the iterations behind the last whole block are summed in the wide type."""
-KINDS = (i16, U16, i32)
+KINDS = (i16, u16, i32)
 """The types that sums of a block may have."""
 
 

@@ -30,11 +30,11 @@ from codegen.ir.loop_ir import Node
 from codegen.ir.program import Assign, Program
 from codegen.ir.promotion import limits, type_of
 from codegen.lanes.simd import OFFSETS, Use, declared, placed_assign, printer_of, uses
-from microkernels.dtypes import DType, i8, i16, u8
+from microkernels.dtypes import DType, i8, i16, u8, u16
 
 FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 STRICT = {"min": "<", "max": ">"}
-COUNTED = OFFSETS | dict.fromkeys((i8, u8, i16), i16)
+COUNTED = OFFSETS | dict.fromkeys((i8, u8, i16, u16), i16)
 """The types of keys, and the integers that count the iterations of a chunk of them."""
 
 

@@ -46,7 +46,7 @@ WHOLE = "whole"
 PART = "part"
 """The word in the names of functions that load some lanes: `load_part_f32x16`, `second_part_f32x16`."""
 
-OPENCL_VECTORS = {"u8": "uchar", "i8": "char", "i16": "short", "i32": "int", "i64": "long"}
+OPENCL_VECTORS = {"u8": "uchar", "u16": "ushort", "i8": "char", "i16": "short", "i32": "int", "i64": "long"}
 """The names in OpenCL's vector types that are not those of the scalar types in C."""
 
 

@@ -31,6 +31,7 @@ NAMES = {
     "INT8_MAX": "CHAR_MAX",
     "INT8_MIN": "CHAR_MIN",
     "UINT8_MAX": "UCHAR_MAX",
+    "UINT16_MAX": "USHRT_MAX",
     "INT16_MAX": "SHRT_MAX",
     "INT16_MIN": "SHRT_MIN",
     "INT32_MAX": "INT_MAX",

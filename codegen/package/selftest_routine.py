@@ -13,7 +13,10 @@ from codegen.package.values import Header, Routine, SelfTestSizes
 from codegen.workspace import total_bytes
 from microkernels.dtypes import DType
 
-TYPES = {"f32": "f", "f64": "d", "u8": "B", "i8": "b", "i16": "s", "i32": "i", "i64": "l", "f16": "h", "bf16": "e"}
+TYPES = {
+    "f32": "f", "f64": "d", "u8": "B", "u16": "H", "i8": "b", "i16": "s", "i32": "i", "i64": "l", "f16": "h",
+    "bf16": "e",
+}  # fmt: skip
 """The types of arrays, as `try_argument` encodes them."""
 
 TRIED = replace(C, calls={name: f"try_{function}" for name, function in C.calls.items()})

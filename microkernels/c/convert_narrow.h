@@ -1,6 +1,6 @@
 /* Integers of 8 and 16 bits as vectors of T. They are widened by two at a time: to widen by four, compilers take lanes apart. */
 typedef S few_S_T __attribute__((vector_size(LANES_T * sizeof(S))));
-typedef int16_t halves_S_T __attribute__((vector_size(LANES_T * 2)));
+typedef S_16 halves_S_T __attribute__((vector_size(LANES_T * 2)));
 typedef int32_t words_S_T __attribute__((vector_size(LANES_T * 4)));
 
 INLINE T one_S_T(S x) { return (T)x; }

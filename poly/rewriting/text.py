@@ -34,7 +34,8 @@ DEFINED = re.compile(r"#define (\w+)(\(([^)]*)\))?")
 STRING = re.compile(r'POLY_MARK_(\d+) ("(?:[^"\\]|\\.)*")')
 TYPES = {
     "f64": ("double",), "f32": ("float",), "i64": ("long", "long long"), "i32": ("int",), "i16": ("short",),
-    "i8": ("char", "signed char"), "u8": ("unsigned char",), "c128": ("double _Complex",), "c64": ("float _Complex",),
+    "i8": ("char", "signed char"), "u8": ("unsigned char",), "u16": ("unsigned short",),
+    "c128": ("double _Complex",), "c64": ("float _Complex",),
 }  # fmt: skip
 """The types of C that the data of a kernel may have."""
 

@@ -62,7 +62,7 @@ BODIES = {
         "3:22: `q + 3u` makes unsigned what may be negative",
         "Declare all its names",
     ),
-    "unsigned short": ("unsigned short q = 1; x[0] = q;", "3:16: `q` is unsigned, and wraps around", "Declare it"),
+    "unsigned local": ("unsigned q = k[0]; x[0] = q;", "3:10: `q` is unsigned, and wraps around", "Declare it"),
     "assembler": (LOOP + '{ x[i] = 0; __asm__ volatile("" : : "r"(x)); }', "3:41: `__asm__()` is called for its", ""),
     "scatter": (LOOP + "x[k[i]] = 0;", "3:29: `x[k[i]]` is written where an array's elements tell", "Loop over the"),
     "bound by data": (LOOP + "for (int j = 0; j < k[i]; j++) x[i] = j;", "3:49: `k[i]` is data", "Gather the elements"),

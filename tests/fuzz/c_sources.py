@@ -21,7 +21,10 @@ from fuzz import library
 from fuzz.pairs import Failure, Refused, Slow, failed, kernel_of
 from fuzz.schedules import REFUSALS
 
-INTEGERS = {"signed char": "i1", "unsigned char": "u1", "short": "i2", "int": "i4", "long": "i8", "long long": "i8"}
+INTEGERS = {
+    "signed char": "i1", "unsigned char": "u1", "short": "i2", "unsigned short": "u2", "int": "i4", "long": "i8",
+    "long long": "i8",
+}  # fmt: skip
 TYPES = {**INTEGERS, "float": "f4", "double": "f8"}
 """The types, and NumPy's names for them."""
 NUMBERS = ("1", "2", "3", "-1", "5", "100", "127", "128", "255", "-128", "1000", "32768", "70000", "0x7f", "'a'")
@@ -235,7 +238,7 @@ def _values(drawing: Drawing, size: int, rng: Random) -> dict[str, np.ndarray]:
             made[name] = (random.integers(-40, 41, shape) / 4).astype(dtype)
             continue
         ends = np.iinfo(dtype)
-        low, high = (ends.min, ends.max) if wide or dtype.itemsize == 1 else (-50, 50)
+        low, high = (ends.min, ends.max) if wide or dtype.itemsize == 1 else (max(ends.min, -50), 50)
         made[name] = random.integers(low, high, shape, dtype, endpoint=True) >> (20 if dtype.itemsize == 8 else 0)
     made["idx"] = random.integers(0, min(3 * size + 3, 127), size).astype(TYPES[drawing.index])
     return made

@@ -15,11 +15,11 @@ from fuzz.syntax import If, Program, compared, walk
 
 NUMPY = {
     "f16": np.float16, "f32": np.float32, "f64": np.float64,
-    "u8": np.uint8, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
+    "u8": np.uint8, "u16": np.uint16, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
 }  # fmt: skip
 GUARD = 256
 """Bytes around each array; all bits set are NaN in floats."""
-POISON = {"u8": 0x5A, "i8": 0x5A, "i16": 0x5A5A, "i32": 0x5A5A5A5A, "i64": 0x5A5A5A5A5A5A5A5A}
+POISON = {"u8": 0x5A, "u16": 0x5A5A, "i8": 0x5A, "i16": 0x5A5A, "i32": 0x5A5A5A5A, "i64": 0x5A5A5A5A5A5A5A5A}
 ROUNDING = 2.0
 """The multiple of its bound by which a value may be off."""
 

@@ -24,7 +24,7 @@ ODD_WORDS = """
     HUGE linux unix I INT32 UINT8 BYTE SIZE result status problem isa variant total count_ value buffer memory
     packed panel left right alpha_ beta_ i_tile j_tile k_tile i_2 j_2 i_j N_tile near S0_near tmp_2 A_2 int_
     double_ poly_ np_ imin imax align64 overlap fma v_f32 load store zero ints vec tail omp_get_thread_num
-    bool_ u8 i16 f16_ ld lda ldb ldc
+    bool_ u8 u16 i16 f16_ ld lda ldb ldc
 """
 ODD = tuple(ODD_WORDS.split())
 

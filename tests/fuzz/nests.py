@@ -37,12 +37,13 @@ from fuzz.syntax import (
     Test,
 )
 
-DTYPES = (*("f64", "f32") * 12, *("i64", "i32", "i16", "i8", "u8") * 3, "f16")
+DTYPES = (*("f64", "f32") * 12, *("i64", "i32", "i16", "i8", "u8", "u16") * 3, "f16")
 WIDER = {
     "u8": ("i16", "i32"),
+    "u16": ("i32", "i64"),
     "i8": ("i16", "i32"),
     "i16": ("i32", "i64"),
-    "i32": ("i64", "f64", "u8"),
+    "i32": ("i64", "f64", "u8", "u16"),
     "f32": ("f64",),
 }
 """Types in which values of a type are computed at times."""
@@ -128,7 +129,7 @@ class Generator:
         self.names = Names(rng, rng.random() < 0.3)
         self.sizes = [self.names.size() for _ in range(rng.choice((1, 2, 2, 3)))]
         self.families = [self._family() for _ in range(rng.choice((1, 1, 1, 2)))]
-        self.looked = [(self.names.array(), rng.choice(("u8", "i16", "i32", "i64")), rng.choice((1, 3, 8, 20)))]
+        self.looked = [(self.names.array(), rng.choice(("u8", "u16", "i16", "i32", "i64")), rng.choice((1, 3, 8, 20)))]
         """Arrays of indices with their types and the limits of their elements."""
         self.constants: dict[str, float] = {}
         if rng.random() < 0.2:
@@ -355,7 +356,7 @@ class Generator:
         if draw < 0.95:
             sides = [self._value(place, family, depth - 1) for _ in range(4)]
             return Call("if" + rng.choice(list(COMPARISONS)), tuple(sides))
-        if draw < 0.965 or not is_float:
+        if draw < 0.95 or not is_float:
             return Call("abs", (self._value(place, family, depth - 1),))
         function = rng.choice(CALLED)
         inner = self._value(place, family, 0)

@@ -363,7 +363,7 @@ def _programs(program: Program) -> Iterator[Program]:
                 shape = (*(arg.shape or ())[:axis], simpler, *(arg.shape or ())[axis + 1 :])
                 yield replace(program, args=(*program.args[:at], replace(arg, shape=shape), *program.args[at + 1 :]))
     kinds = {arg.dtype for arg in program.args}
-    if kinds & {"f32", "u8", "i8", "i16", "i64", "i32"} and not any(arg.below for arg in program.args):
+    if kinds & {"f32", "u8", "u16", "i8", "i16", "i64", "i32"} and not any(arg.below for arg in program.args):
         yield _in_type(program, "f64")
 
 

@@ -19,7 +19,7 @@ from poly.kernel import signature
 MOST = 200
 """Elements that are written out."""
 HEAD = "import dataclasses\n\nimport numpy as np\n\nimport poly\n"
-HEAD += "from poly import f16, f32, f64, i8, i16, i32, i64, u8\n"
+HEAD += "from poly import f16, f32, f64, i8, i16, i32, i64, u8, u16\n"
 
 
 def as_test(failure: Failure, name: str) -> str:

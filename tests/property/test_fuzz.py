@@ -369,6 +369,7 @@ def test_all_kinds_of_nests_are_drawn() -> None:
         "f32",
         "f64",
         "u8",
+        "u16",
         "i8",
         "i16",
         "i32",

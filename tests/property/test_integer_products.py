@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import poly
 from microkernels.catalogue import gemm, tiles
 from microkernels.dot import DotProduct, dots, fitting, holds
-from microkernels.dtypes import DTYPES, DType, f32, i8, i16, i32, i64, u8
+from microkernels.dtypes import DTYPES, DType, f32, i8, i16, i32, i64, u8, u16
 from microkernels.isa import AVX2, AVX512, ISA, ISAS
 from poly.frontends.python import parse_text
 from poly.frontends.source import Source
@@ -23,7 +23,7 @@ from poly.schedules.steps import Tensorize
 
 HERE = [isa for isa in ISAS.values() if isa.runs_here()]
 TARGETS = [f"c:{isa.name}" for isa in HERE]
-KINDS = (i8, u8, i16, i32)
+KINDS = (i8, u8, i16, u16, i32)
 M, N, K, L = poly.sizes("M N K L")
 
 FORMS = {
@@ -81,6 +81,7 @@ def shapes(nest: Nest, extents: dict[str, int]) -> list[tuple[int, ...]]:
 @example("ij=ik*kj", (i8, i8), TARGETS[0], (29, 65, 67, 1), True, 0)
 @example("ij=ik*kj", (u8, u8), TARGETS[0], (29, 65, 66, 1), False, 0)
 @example("ij=i+l,k*jlk", (u8, i8), TARGETS[0], (31, 33, 5, 3), True, 0)
+@example("ij=ik*kj", (u16, u16), TARGETS[0], (29, 65, 66, 1), False, 0)
 @example("ij=ikl*klj", (i16, u8), TARGETS[-1], (31, 33, 5, 3), True, 0)
 def test_products(form: str, kinds: tuple, target: str, sizes: tuple, zeroed: bool, seed: int) -> None:
     extents = dict(zip(("M", "N", "K", "L"), sizes, strict=True))
@@ -140,7 +141,7 @@ def test_operands_packed_before(kinds: tuple[DType, DType]) -> None:
 def test_the_instruction_follows_from_the_types_and_the_cpu() -> None:
     vnni = ("avx512_vnni",)
     named = {kinds: fitting(AVX512, i32, *kinds, vnni) for kinds in product(KINDS, KINDS)}
-    assert {kinds: dot and dot.name for kinds, dot in named.items() if i32 not in kinds} == {
+    assert {kinds: dot and dot.name for kinds, dot in named.items() if not {i32, u16} & {*kinds}} == {
         (i8, i8): "i8", (i8, u8): "i8u8", (u8, i8): "u8i8", (u8, u8): "u8",
         **{kinds: "i16vnni" for kinds in product((i8, u8, i16), repeat=2) if i16 in kinds},
     }  # fmt: skip

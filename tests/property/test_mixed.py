@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import poly
 from codegen.calls.numpy_types import numpy_type
-from microkernels.dtypes import DTYPES, DType, bf16, f16, f32, f64, i8, i16, u8
+from microkernels.dtypes import DTYPES, DType, bf16, f16, f32, f64, i8, i16, u8, u16
 from microkernels.isa import ISAS, PORTABLE
 from poly.autoschedule.default import default_schedule
 from poly.frontends.python import parse_text
@@ -23,7 +23,7 @@ from poly.schedules.steps import Tensorize
 
 TARGETS = [f"c:{isa.name}" for isa in ISAS.values() if isa.runs_here()]
 M, N, K = poly.sizes("M N K")
-PAIRS = [(f32, f64), (bf16, f32), (f16, f32), (i8, f32), (u8, f64), (i16, f32)]
+PAIRS = [(f32, f64), (bf16, f32), (f16, f32), (i8, f32), (u8, f64), (i16, f32), (u16, f32)]
 pytest.importorskip("ml_dtypes")
 
 CONVERSIONS = """

@@ -15,7 +15,7 @@ from codegen.ir.expr import Expr, FunctionCall, Load, Predicate, Ternary
 from codegen.ir.loop_ir import LoopMark
 from codegen.ir.program import Assign, Buffer, PrintedStatement, Program
 from codegen.ir.promotion import limits
-from microkernels.dtypes import DType, i8, i16, i32, i64, u8
+from microkernels.dtypes import DType, i8, i16, i32, i64, u8, u16
 from microkernels.isa import AVX2, AVX512, ISA
 
 ROWS = 2
@@ -38,7 +38,7 @@ def rows_summed(value: Expr, dtype: DType, total: DType, isa: ISA) -> Program:
 
 @pytest.mark.parametrize("compiler", [GCC, CLANG], ids=str)
 @pytest.mark.parametrize("isa", [AVX512, AVX2], ids=lambda isa: isa.name)
-@pytest.mark.parametrize(("dtype", "total"), [(u8, i32), (i8, i64), (i16, i64)], ids=str)
+@pytest.mark.parametrize(("dtype", "total"), [(u8, i32), (i8, i64), (i16, i64), (u16, i64)], ids=str)
 def test_blocks(dtype: DType, total: DType, isa: ISA, compiler: Toolchain, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of random elements, and of the extreme ones, whose sums a block's type only just has."""
     rng = Random(f"{dtype} {isa.name} {compiler}")
@@ -46,7 +46,7 @@ def test_blocks(dtype: DType, total: DType, isa: ISA, compiler: Toolchain, monke
     program = rows_summed(VALUES[name], dtype, total, isa)
     assert "s_part" in source(program)
     call = built(program, compiler, monkeypatch)
-    block = 1024 if dtype == i16 else 256
+    block = 1024 if dtype in (i16, u16) else 256
     for columns in (0, 1, block - 1, block, block + 1, 2 * block, rng.randrange(3 * block)):
         low, high = limits(dtype)
         for least, most in ((low, high), (low, low), (high, high)):

@@ -22,13 +22,13 @@ from headers import build as build_program
 from opencl_device import device
 
 import poly
-from microkernels.dtypes import DType, f32, f64, i8, i16, i32, i64, u8
+from microkernels.dtypes import DType, f32, f64, i8, i16, i32, i64, u8, u16
 from poly.frontends.python import parse_text
 from poly.frontends.source import Source
 from poly.ir.nest import Nest
 from poly.ir.reference import reference as interpreted
 
-INTEGERS = (u8, i8, i16, i32, i64)
+INTEGERS = (u8, u16, i8, i16, i32, i64)
 ROWS, COUNT = 24, 19
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 
@@ -241,7 +241,7 @@ STRICTEST = {
     ("dtype", "toolchain", "level"),
     [
         *((u8, GCC, "-O0"), (i8, CLANG, "-O0"), (i32, GCC, "-O0"), (i32, CLANG, "-O0"), (i64, CLANG, "-O0")),
-        *((u8, CLANG, "-O3"), (i8, GCC, "-O3"), (i64, GCC, "-O3")),
+        *((u8, CLANG, "-O3"), (u16, CLANG, "-O0"), (i8, GCC, "-O3"), (i64, GCC, "-O3")),
     ],
     ids=str,
 )

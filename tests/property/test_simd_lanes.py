@@ -27,7 +27,15 @@ CASES = [
     *((f64, op) for op in ("+", "max")),
     *(
         (DTYPES[name], op)
-        for name, op in (("i8", "+"), ("i8", "max"), ("u8", "min"), ("i16", "+"), ("i32", "+"), ("i64", "min"))
+        for name, op in (
+            ("i8", "+"),
+            ("i8", "max"),
+            ("u8", "min"),
+            ("i16", "+"),
+            ("u16", "max"),
+            ("i32", "+"),
+            ("i64", "min"),
+        )
     ),
 ]
 LANES = LoopMark("j", vectorize=True)

@@ -10,7 +10,8 @@ enum { TRY_INDEX, TRY_READ, TRY_SET, TRY_UPDATED, TRY_MAYBE_SET };
 
 typedef struct try_argument {
     const char *name;
-    char type;           /* f: float, d: double, B: uint8_t, b: int8_t, s: int16_t, i: int32_t, l: int64_t, h: f16, e: bf16 */
+    char type;           /* f: float, d: double, B: uint8_t, H: uint16_t, b: int8_t, s: int16_t, i: int32_t, l: int64_t, h: f16,
+                            e: bf16 */
     int use, rank, open; /* so many strides are told, from the first */
 } try_argument;
 
@@ -40,7 +41,7 @@ static void try_lay_out(try_array *a, int number, int round)
     int d;
     a->width = 8;
     if (a->is->type == 'f' || a->is->type == 'i') a->width = 4;
-    if (strchr("she", a->is->type)) a->width = 2;
+    if (strchr("sHhe", a->is->type)) a->width = 2;
     if (a->is->type == 'b' || a->is->type == 'B') a->width = 1;
     a->span = a->width;
     a->elements = 1;
@@ -74,6 +75,7 @@ static double try_get(const try_array *a, int copy, int64_t at)
     case 'f': return (double)v.f;
     case 'd': return v.d;
     case 'B': return (double)v.u;
+    case 'H': return (double)v.h;
     case 'b': return (double)v.b;
     case 's': return (double)v.s;
     case 'i': return (double)v.i;
@@ -92,6 +94,7 @@ static void try_put(const try_array *a, int64_t at, double value)
     case 'f': v.f = (float)value; break;
     case 'd': v.d = value; break;
     case 'B': v.u = (uint8_t)value; break;
+    case 'H': v.h = (uint16_t)value; break;
     case 'b': v.b = (int8_t)value; break;
     case 's': v.s = (int16_t)value; break;
     case 'i': v.i = (int32_t)value; break;
@@ -129,7 +132,7 @@ TRY_WRAPS static void try_fill(const try_array *a, int seed, int delicate, int d
         drawn = (double)(state >> 11) / 9007199254740992.0;
         value = delicate ? drawn + 0.5 : 2.0 * drawn - 1.0;
         if (a->is->use == TRY_INDEX) value = (double)a->least + floor(drawn * (double)(a->end - a->least));
-        else if (!try_is_float(a)) value = floor(7.0 * drawn) - (a->is->type == 'B' ? 0.0 : 3.0);
+        else if (!try_is_float(a)) value = floor(7.0 * drawn) - (strchr("BH", a->is->type) ? 0.0 : 3.0);
         else if (delicate && square && subscript[last] == subscript[last - 1]) value = 2.0 * (double)a->extent[last];
         else if (drifts && !delicate && last > 0) value /= (double)a->extent[last];
         try_put(a, at, value);

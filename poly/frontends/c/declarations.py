@@ -19,13 +19,15 @@ BASIC = {
 """The scalar types by their names in C, without `signed`."""
 COMPLEX = {"f64": "c128", "f32": "c64"}
 """The types behind `_Complex`, by those of their parts."""
+UNSIGNED = {"i8": "u8", "i16": "u16"}
+"""The types behind `unsigned` that poly has, by those without it."""
 COUNTING = ("i32", "i64")
 """The types of counters; smaller integers are data, which C computes with as int."""
 
 
 NAMES = {
     "f64": "double", "f32": "float", "i64": "long", "i32": "int", "i16": "short", "i8": "char", "u8": "unsigned char",
-    "c64": "float _Complex", "c128": "double _Complex",
+    "u16": "unsigned short", "c64": "float _Complex", "c128": "double _Complex",
 }  # fmt: skip
 """The scalar types in C by those of poly."""
 
@@ -85,12 +87,11 @@ def type_of(node: c_ast.Node, typedefs: Mapping[str, c_ast.Node]) -> CType | Non
         case c_ast.IdentifierType(names=[name]) if name in typedefs:
             return type_of(typedefs[name], typedefs)
         case c_ast.IdentifierType(names=names):
-            if sorted(names) == ["char", "unsigned"]:
-                return CType("u8")
             words = [name for name in names if name not in ("signed", "unsigned", "_Complex")]
             dtype = BASIC.get(" ".join(words or ["int"]))
             dtype = COMPLEX.get(dtype or "") if "_Complex" in names else dtype
-            return None if dtype is None else CType(dtype, "unsigned" in names)
+            small = UNSIGNED.get(dtype or "") if "unsigned" in names else None
+            return None if dtype is None else CType(small or dtype, "unsigned" in names and not small)
         case c_ast.ArrayDecl(type=inner, dim=extent, dim_quals=quals):
             found = type_of(inner, typedefs)
             if found is None or found.pointer:

@@ -17,7 +17,7 @@ from codegen.ir.promotion import integer
 from microkernels.dtypes import DTYPES
 
 FLOATS = ("f32", "f64")
-NARROW = ("i8", "u8", "i16")
+NARROW = ("i8", "u8", "i16", "u16")
 """Types that C converts to int before it computes with them."""
 PARTS = {"c64": "f32", "c128": "f64"}
 """The types of complex numbers, and those of their parts."""
