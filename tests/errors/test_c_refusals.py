@@ -164,6 +164,14 @@ FILES = {
     "aliases": ("void f(double *x, double *y) {\nx[0] = y[0];\n}", "<C>:1:15: `x` may point into `y`"),
     "pointers": ("void f(double **x) { x[0][0] = 1; }", "<C>:1:16: the rows of `x` are pointers, which may point to"),
     "bool": ("void f(_Bool in[3]) { in[0] = 1; }", "<C>:1:14: `in` is bool, a type that poly has not"),
+    "structure": (
+        "typedef struct { int n; double *x; } S;\nvoid f(S *s) { for (int i = 0; i < s->n; i++) s->x[i] = 1; }",
+        "<C>:2:10: `s` is a structure or points to one",
+    ),
+    "structures": (
+        "struct S { int n; };\nvoid f(struct S s[3]) { s[0].n = 1; }",
+        "<C>:2:17: `s` is an array of struct",
+    ),
     "unsigned data": ("void f(unsigned in[3]) { in[0] = 1; }", "<C>:1:17: `in` holds unsigned data, which wraps"),
     "extent": (
         "void f(int n, int m, double *x) { for (int i = 0; i < n; i++) x[i] = 1; x[m] = 0; }",

@@ -82,6 +82,12 @@ STAYS = {
         scop(LOOP + "x[i] = 1;").replace("endscop\n", "endscop\nx[0] = i;\n"),
         "3:9: the integer `i` is assigned in the scop and read after it",
     ),
+    "counter afterwards by a jump": (
+        scop(LOOP + "x[i] = 1;").replace(
+            "endscop\n", "endscop\nfor (i = 0; i < 3; i++) { in: y[i] = i; }\nif (x[0] > 2) goto in;\n"
+        ),
+        "3:9: the integer `i` is assigned in the scop and read after it",
+    ),
     "declared inside": (
         scop("double t = 3;\n" + LOOP + "x[i] = t;").replace("endscop\n", "endscop\ny[0] = t;\n"),
         "5:8: `t` is declared in the scop, and used after it",
@@ -122,6 +128,16 @@ def test_a_file_that_is_refused_leaves_no_new_one(tmp_path: Path, case: str) -> 
     assert done.exit_code != 0
     assert sentence in done.stderr
     assert not new.exists()
+
+
+def test_a_jump_around_loops_that_set_their_counters(tmp_path: Path) -> None:
+    text = scop(LOOP + "x[i] = 1;").replace(
+        "endscop\n", "endscop\nfor (i = 0; i < 3; i++) if (x[i] > 3) break;\nend: ;\n"
+    )
+    done, new = optimize(tmp_path, text.replace("int i = 0;", "int i = 0;\nif (n < 2) goto end;"))
+    assert done.exit_code == 0, done.output
+    assert new.read_text() != text
+    assert not done.stderr, done.stderr
 
 
 def test_one_refused_scop_leaves_the_others(tmp_path: Path) -> None:

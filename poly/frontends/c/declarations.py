@@ -11,6 +11,7 @@ import numpy as np
 from pycparser import c_ast
 
 from microkernels.dtypes import ANNOTATED
+from poly.frontends.c.preprocessed import UNKNOWN
 
 BASIC = {
     "double": "f64", "float": "f32", "char": "i8", "short": "i16", "short int": "i16", "int": "i32", "long": "i64",
@@ -106,8 +107,13 @@ def type_of(node: c_ast.Node, typedefs: Mapping[str, c_ast.Node]) -> CType | Non
     return None
 
 
-def unknown_type(name: str, declared: c_ast.Decl) -> tuple[str, str]:
+def unknown_type(name: str, declared: c_ast.Decl, typedefs: Mapping[str, c_ast.Node]) -> tuple[str, str]:
     """Why a variable can't be used whose type poly has not, and what to write instead."""
+    if _has_members(declared.type, typedefs):
+        if isinstance(declared.type, c_ast.ArrayDecl):
+            return f"`{name}` is an array of structures", "Keep each of their members in an array of its own."
+        why = f"`{name}` is a structure or points to one: loops have numbers and arrays alone"
+        return why, f"Copy the members that they use before the loops: `double *x = {name}->x;`, `int n = {name}->n;`."
     rows = declared.type
     while isinstance(rows, c_ast.ArrayDecl) or (rows is declared.type and isinstance(rows, c_ast.PtrDecl)):
         rows = rows.type
@@ -120,6 +126,18 @@ def unknown_type(name: str, declared: c_ast.Decl) -> tuple[str, str]:
     if isinstance(rows, c_ast.TypeDecl) and getattr(rows.type, "names", ()) in (["_Bool"], ["bool"]):
         return f"`{name}` is bool, a type that poly has not", "Use unsigned char, and store `x != 0`."
     return f"`{name}` has a type that poly has not", "Use double, float, int, long, short or char, and arrays of these."
+
+
+def _has_members(node: c_ast.Node, typedefs: Mapping[str, c_ast.Node]) -> bool:
+    """Whether a declared type is a structure, or an array of them or a pointer to them."""
+    match node:
+        case c_ast.IdentifierType(names=[name]) if name in typedefs:
+            return _has_members(typedefs[name], typedefs)
+        case c_ast.ArrayDecl(type=inner) | c_ast.PtrDecl(type=inner) | c_ast.TypeDecl(type=inner):
+            return _has_members(inner, typedefs)
+        case c_ast.Struct(name=name) | c_ast.Union(name=name):
+            return name is None or f"struct {name}" != UNKNOWN
+    return False
 
 
 @dataclass(frozen=True)

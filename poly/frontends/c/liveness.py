@@ -13,6 +13,9 @@ from poly.frontends.c.tree import below
 JUMPS = (c_ast.Goto, c_ast.Label, c_ast.Break, c_ast.Continue, c_ast.Switch)
 """Statements after which the order of the text is not that of the run."""
 
+ENTRIES = (c_ast.Label, c_ast.Case, c_ast.Default)
+"""Where jumps go to."""
+
 
 class Effect(Enum):
     """What running something does to a variable first: on some way it reads it, on all ways it sets it, or neither."""
@@ -28,7 +31,7 @@ def is_read_after(name: str, region: ScopRegion) -> bool:
     if any(_takes_address(node, name) for node in [*outside, *region.body]):
         return True
     if any(isinstance(node, JUMPS) for node in outside):
-        return any(isinstance(node, c_ast.ID) and node.name == name for node in outside)
+        return _is_left_to_others(region.function.body, name, region)
     for block in region.around:
         effect = _sequence(block.after, name)
         if effect is Effect.NEITHER and block.loop is not None:
@@ -39,6 +42,20 @@ def is_read_after(name: str, region: ScopRegion) -> bool:
         if effect is not Effect.NEITHER:
             return effect is Effect.READS
     return False
+
+
+def _is_left_to_others(node: c_ast.Node, name: str, region: ScopRegion) -> bool:
+    """Whether a variable occurs outside of the region, and of loops that set it first and into which nothing jumps."""
+    own = {id(part) for part in region.body}
+    if id(node) in own:
+        return False
+    if isinstance(node, c_ast.For) and isinstance(node.init, c_ast.Assignment):
+        inside = list(below(node))
+        is_entered = any(isinstance(part, ENTRIES) or id(part) in own for part in inside)
+        if not is_entered and _effect(node.init, name) is Effect.SETS:
+            return False
+    is_it = isinstance(node, c_ast.ID) and node.name == name
+    return is_it or any(_is_left_to_others(child, name, region) for child in node)
 
 
 def mentions(name: str, nodes: Iterable[c_ast.Node]) -> bool:

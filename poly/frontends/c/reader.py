@@ -282,7 +282,7 @@ class Reader:
         if name is None or (name not in self.uses.found and name not in self.integers):
             return
         if found is None:
-            raise refusal(node, self.source, *unknown_type(name, node))
+            raise refusal(node, self.source, *unknown_type(name, node, self.typedefs))
         if "volatile" in node.quals:
             raise refusal(node, self.source, f"`{name}` is volatile: its accesses are effects", "Leave it out.")
         is_size = not found.extents and found.is_integer and name in self.integers

@@ -130,7 +130,7 @@ class Statements(Integers):
     def _declaration(self, node: c_ast.Decl) -> list[ast.stmt]:
         name, found = node.name, type_of(node.type, self.typedefs)
         if found is None:
-            raise self.refuse(node, *unknown_type(name, node))
+            raise self.refuse(node, *unknown_type(name, node, self.typedefs))
         self._own.add(name)
         known = self.names.get(name)
         if isinstance(known, CounterName | SizeName | ArrayName | ScalarName | ElementName):
