@@ -87,8 +87,9 @@ def may_change(source: DType, target: DType) -> bool:
         return source != target
     if target.is_float and not source.is_float:
         return source.size * 2 > target.size
-    wider = source.size > target.size or (source.size == target.size and source.is_unsigned != target.is_unsigned)
-    return source.is_float > target.is_float or wider
+    loses_sign = target.is_unsigned and not source.is_unsigned
+    gains_sign = source.is_unsigned and not target.is_unsigned and source.size == target.size
+    return source.is_float > target.is_float or source.size > target.size or loses_sign or gains_sign
 
 
 def converted(typed: Typed, dtype: DType) -> Typed:

@@ -59,6 +59,7 @@ from poly.autoschedule.rules.wavefront import interleaved
 from poly.errors import CostWarning, ScheduleError, warn
 from poly.ir.budget import TooCostly, kept, limited
 from poly.ir.nest import Nest
+from poly.ir.strides import extent
 from poly.ir.tree import Micro, bands, walk
 from poly.model.core import Target
 from poly.model.price import price
@@ -185,8 +186,15 @@ def _usual(nest: Nest, target: Target) -> Form:
     plain = _plain(usual_loops(nest, target), jam, target)
     jam = jam or _jammed(nest, target)
     if expectation(plain.tried, target).seconds >= expected.seconds:
-        return kernels if jam is None else _surely(jam, kernels, target)
+        return _surely(jam, kernels, target) if jam is not None and is_narrow(jam.tried, target) else kernels
     return _plain(plain, jam, target)
+
+
+def is_narrow(made: Schedule, target: Target) -> bool:
+    """Whether loops in lanes have fewer iterations than a vector has, so that no register tile is full either."""
+    spans = [extent(made.nest, band) for band in bands(made.tree) if band.vectorize]
+    lanes = max(target.isa.lanes(array.dtype) for array in made.nest.arrays)
+    return any(span is not None and span < lanes for span in spans)
 
 
 def _plain(loops: Form, jam: Form | None, target: Target) -> Form:

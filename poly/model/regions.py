@@ -87,7 +87,7 @@ class TreePart:
         counts = {one.number: one.counts(known) for one in self.accessed}
         touched = {one.number: one.touched(counts[one.number]) for one in self.accessed}
         shares: dict[int, float] = {}
-        if min(often.values()) < 1:
+        if any(share < 1 for share in often.values()):
             found = {one.number: max([often[id(user)] for user in one.views]) for one in self.accessed}
             shares = {number: share for number, share in found.items() if share < 1}
         return LoopPart(loop, trips[-1] if loop else 1.0, touched, *inside, self._same(depth, counts, shares), shares)

@@ -358,7 +358,7 @@ class Generator:
             return Call("if" + rng.choice(list(COMPARISONS)), tuple(sides))
         if draw < 0.95 or not is_float:
             return Call("abs", (self._value(place, family, depth - 1),))
-        function = rng.choice(CALLED)
+        function = rng.choice((*CALLED, *("floor", "ceil") * 2))
         inner = self._value(place, family, 0)
         return Call(
             function, (Call("abs", (inner,)) if function in ("sqrt", "log", "log2", "log10", "log1p") else inner,)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import lru_cache
 
 from pycparser import c_ast
 
@@ -35,7 +35,7 @@ class KnownSums:
         return _is_empty(tuple(tuple(sorted(terms.items())) for terms in (*self.known, below)))
 
 
-@cache
+@lru_cache(4096)
 def _is_empty(sums: tuple[tuple[tuple[tuple[str, ...], int], ...], ...]) -> bool:
     """Whether no integers make all sums at least 0."""
     products = sorted({key for terms in sums for key, _ in terms if key})
