@@ -34,7 +34,7 @@ def neighbourhood(mode: str, taps: tuple[int, int], dtype: poly.DType) -> poly.F
     return poly.parse(text, {"H": H, "W": W})
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(
     mode=st.sampled_from(list(PLACES)),
     taps=st.sampled_from([(3, 3), (1, 3), (5, 1)]),
