@@ -11,19 +11,20 @@ UNFUSED = """#if defined(__clang__)
 #endif"""
 """The directives after which products and sums are rounded separately."""
 
-NARROWED = """#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize("no-tree-slp-vectorize")
+
+def _of_gcc(option: str) -> str:
+    return f"""#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("{option}")
 #endif"""
+
+
+NARROWED = _of_gcc("no-tree-slp-vectorize")
 """The directive after which f64 is rounded to f32: in pairs of lanes, gcc 12 takes `(double)(float)x` for x."""
 
-CHOSEN = """#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize("no-thread-jumps")
-#endif"""
+CHOSEN = _of_gcc("no-thread-jumps")
 """The directive for lanes that choose twice by one condition: gcc would make one branch of both, and masked stores."""
 
-COPIED = """#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize("no-tree-loop-distribute-patterns")
-#endif"""
+COPIED = _of_gcc("no-tree-loop-distribute-patterns")
 """The directive for register tiles: gcc would fill and copy their few elements by calls, and keep tiles in memory."""
 
 _LANES = re.compile(r"_LANES\n( *)for [^\n]*{\n.*?\n\1\}", re.DOTALL)
