@@ -22,7 +22,8 @@ from poly.ir.lookups import index_reads
 from poly.ir.nest import Nest
 from poly.ir.reference import reference
 from poly.ir.sizes import deduce_sizes
-from poly.kernel import Kernel, caller, signature
+from poly.kernel import Kernel, caller
+from poly.lowering.arguments import signature
 from poly.opencl_kernel import OpenCLKernel
 
 if TYPE_CHECKING:

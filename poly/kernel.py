@@ -27,7 +27,7 @@ from poly.ir.nest import Nest
 from poly.ir.sizes import fitted
 from poly.ir.strided import with_strides
 from poly.ir.turned import can_turn, turned
-from poly.lowering.arguments import arguments
+from poly.lowering.arguments import signature
 from poly.model.host import here
 from poly.records.followed import RECORD_SECONDS, check_source
 from poly.scheduled import Scheduled
@@ -413,8 +413,3 @@ def caller(kernel: Kernel, otherwise: Otherwise | None = None, excluded: Contain
         turned=turn,
         in_place=kernel._in_place,
     )
-
-
-def signature(nest: Nest, scratch: bool) -> Signature:
-    """The signature of the nest's C function."""
-    return Signature(nest.name, nest.integers, arguments(nest), scratch, nest.fixed)

@@ -11,7 +11,7 @@ from microkernels.cached import cached_property
 from microkernels.isa import ISA
 from poly.compiled import Basis, device_program
 from poly.ir.nest import Nest
-from poly.lowering.arguments import arguments
+from poly.lowering.arguments import signature
 from poly.scheduled import Scheduled
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class OpenCLKernel(Scheduled):
     @cached_property
     def signature(self) -> Signature:
         """The nest's sizes and arguments."""
-        return Signature(self.nest.name, self.nest.integers, arguments(self.nest), False, self.nest.fixed)
+        return signature(self.nest, scratch=False)
 
     @cached_property
     def executable(self) -> Any:

@@ -22,7 +22,7 @@ from microkernels.errors import shown
 from poly.analysis.initial import keeps_initial
 from poly.errors import SpecError
 from poly.ir.nest import Nest
-from poly.lowering.arguments import arguments
+from poly.lowering.arguments import signature
 
 New = Callable[[Buffer, tuple[Any, ...], bool], Any]
 """Makes an array for a buffer, of a shape, filled with zeros or not."""
@@ -257,7 +257,5 @@ def operator(made: Any) -> Operator:
     nest = made if isinstance(made, Nest) else getattr(made, "nest", None)
     if not isinstance(nest, Nest) or not callable(made):
         raise SpecError(f"{shown(made)} is no nest and no kernel, which compute the gradients.")
-    found = (
-        made.signature if made is not nest else Signature(nest.name, nest.integers, arguments(nest), fixed=nest.fixed)
-    )
+    found = made.signature if made is not nest else signature(nest)
     return Operator.of(nest, found, made)

@@ -21,7 +21,8 @@ from poly.compiled import Compiled
 from poly.errors import SpecError
 from poly.ir.lookups import index_ranges
 from poly.ir.nest import Nest
-from poly.kernel import Kernel, signature
+from poly.kernel import Kernel
+from poly.lowering.arguments import signature
 from poly.machine import machine
 from poly.measure.data import Arena, difference
 from poly.measure.orders import Data

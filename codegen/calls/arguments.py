@@ -20,7 +20,7 @@ from codegen.errors import ArgumentError
 from codegen.ir.integer import Affine
 from codegen.ir.program import Buffer
 from codegen.ir.promotion import LARGEST_INDEX
-from codegen.ir.signature import Signature, describe
+from codegen.ir.signature import Signature, condition, describe
 from microkernels.dtypes import bf16
 from microkernels.errors import did_you_mean, plain, shown
 
@@ -79,6 +79,7 @@ def fit(
     given = {size: _given_size(size, value) for size, value in keywords.items()}
     sizes = _solve(signature, values, given)
     _check_given(signature, given, sizes)
+    _check_conditions(signature, sizes)
     for buffer in signature.arrays:
         _check_shape(buffer, values[buffer.name], sizes, signature)
     for buffer in signature.outputs:
@@ -166,6 +167,13 @@ def _check_given(signature: Signature, given: Mapping[str, int], sizes: Mapping[
             raise ArgumentError(
                 f"{size} = {value} is given, but the arrays tell {size} = {sizes[size]} ({place}). Leave {size} out"
             )
+
+
+def _check_conditions(signature: Signature, sizes: Mapping[str, int]) -> None:
+    for value in signature.conditions:
+        if value.evaluate(sizes) < 0:
+            given = " and ".join(f"{name} = {sizes[name]}" for name, _ in value.terms)
+            raise ArgumentError(f"{signature.name} is made for {condition(value)}; got {given}")
 
 
 def _number(buffer: Buffer, value: Any) -> Any:

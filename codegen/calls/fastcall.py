@@ -153,6 +153,7 @@ class _Text:
                 yield from _stride_conditions(b, self.of.unit(b))
             yield from self.of.fits(b, self.signature.strided)
         yield from _extent_conditions(self.signature)
+        yield from (f"{value} >= 0" for value in self.signature.conditions)
         for size in self.signature.given:
             yield f"{size}.__class__ is int and 0 <= {size} <= {LARGEST_INDEX}"
         if self.excluding:
@@ -218,7 +219,8 @@ def renamed(signature: Signature) -> Signature:
         )
         for b in signature.buffers
     )
-    return replace(signature, sizes=tuple(map(c_name, signature.sizes)), buffers=buffers)
+    conditions = tuple(value.substitute(names) for value in signature.conditions)
+    return replace(signature, sizes=tuple(map(c_name, signature.sizes)), buffers=buffers, conditions=conditions)
 
 
 def _solution(step: SolvedSize, unit: int) -> str:

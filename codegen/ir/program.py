@@ -127,6 +127,7 @@ class Program:
     (microkernels). `isa` determines the vectors' width. Unless `fused`, products and sums are rounded separately.
     `registers` is the most that a work-item of a GPU may have (0: no limit). Loops that other work keeps from reading
     memory fetch what they will read so many bytes `ahead` (0: they do not).
+    Its sizes make each of the `conditions` 0 or more.
     `comment`, `fixed` sizes and the nest's `text` are for the heading. Names in C are those of `codegen.names.c_name`.
     """
 
@@ -144,6 +145,7 @@ class Program:
     fused: bool = True
     registers: int = 0
     ahead: int = 0
+    conditions: tuple[Affine, ...] = ()
 
     @property
     def size_names(self) -> dict[str, Int]:

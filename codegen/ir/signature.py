@@ -31,7 +31,8 @@ class Signature:
     """The name of a kernel, its sizes in order, and its arrays and scalars in order (no locals).
 
     `scratch` is false if the kernel never needs a workspace. `fixed` are the sizes with a value fixed beforehand.
-    `held` are arrays that the kernel itself adds to each call, behind those of the caller.
+    `held` are arrays that the kernel itself adds to each call, behind those of the caller. `conditions` are values that
+    are at least 0 at the sizes for which it was made.
     """
 
     name: str
@@ -40,13 +41,14 @@ class Signature:
     scratch: bool = True
     fixed: tuple[tuple[str, int], ...] = ()
     held: tuple[Buffer, ...] = ()
+    conditions: tuple[Affine, ...] = ()
 
     @staticmethod
     def of(program: Program) -> Signature:
         arguments = [b for b in program.buffers if b.kind != "local"]
         scratch = bool(program.workspaces) or len(arguments) < len(program.buffers)
         given, held = (tuple(b for b in arguments if b.held == kept) for kept in (False, True))
-        return Signature(program.name, program.sizes, given, scratch, program.fixed, held)
+        return Signature(program.name, program.sizes, given, scratch, program.fixed, held, program.conditions)
 
     @property
     def parameters(self) -> tuple[Buffer, ...]:
@@ -114,3 +116,11 @@ def describe(buffer: Buffer) -> str:
     is_number = buffer.kind == "scalar" or buffer.is_complex_value
     shape = "" if is_number else f"[{', '.join(map(str, buffer.extents))}]"
     return f"{buffer.name}: {buffer.element.name}{shape}"
+
+
+def condition(value: Affine) -> str:
+    """`R >= 1`, where `R - 1` must be at least 0."""
+    terms, least = value - value.constant, -value.constant
+    if all(factor < 0 for _, factor in terms.terms):
+        return f"{-terms} <= {-least}"
+    return f"{terms} >= {least}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from codegen.ir.integer import Affine, Int
+from codegen.ir.integer import Int
 from codegen.ir.program import Program, Threading
 from codegen.ir.signature import Signature
 from microkernels.isa import ISA
@@ -62,8 +62,6 @@ class Routine:
     drifts: bool = False
     notes: tuple[str, ...] = ()
     """Remarks on how it was scheduled: a record's line, or that the model chose."""
-    conditions: tuple[Affine, ...] = ()
-    """Values that must not be negative at the sizes of a call."""
     lookups: Program | None = None
     """Loops that set the element of an array of their own, the last, to 1 if an element looked up is outside."""
     indices: Mapping[str, tuple[Int, Int]] = field(default_factory=dict)

@@ -11,7 +11,7 @@ from random import Random
 import islpy as isl
 
 from codegen.ir.expr import Load
-from codegen.ir.integer import Affine, lookups
+from codegen.ir.integer import lookups
 from codegen.ir.promotion import LARGEST_INDEX
 from microkernels.errors import shown
 from poly.analysis.values import ValueFlow
@@ -19,7 +19,7 @@ from poly.errors import SpecError
 from poly.ir.budget import QUESTION, TooCostly, limited
 from poly.ir.guards import unconditional
 from poly.ir.nest import Array, Nest, Statement
-from poly.ir.sets import at_least, first_point, integer, parameters
+from poly.ir.sets import at_least, first_point, parameters
 from poly.ir.strides import accesses
 
 PIECES = 4
@@ -40,9 +40,12 @@ def check(nest: Nest) -> Nest:
             x[i] = t                                   if N >= 1: x[i] = t
 
     Raises:
-        SpecError: an array is larger than any memory, or an access is outside its array. The message names the access,
-            the smallest sizes and the first iteration.
+        SpecError: the sizes that have values violate what the nest asserts, an array is larger than any memory, or an
+            access is outside its array. The message names the access, the smallest sizes and the first iteration.
     """
+    if nest.context.is_empty():
+        given = ", ".join(f"{name} = {value}" for name, value in nest.fixed)
+        raise SpecError(f"{nest.name} asserts conditions that {given} violates.\nGive sizes that satisfy them.")
     _check_room(nest)
     statements = tuple(_checked(statement, nest) for statement in nest.statements)
     if all(new is old for new, old in zip(statements, nest.statements, strict=True)):
@@ -75,21 +78,6 @@ def inside(nest: Nest) -> Nest:
     if context.is_equal(nest.context):
         return nest
     return replace(nest, context=context.coalesce())
-
-
-def conditions(nest: Nest) -> tuple[Affine, ...]:
-    """What the sizes of a nest must satisfy beyond being 0 or more: each value is at least 0."""
-    found: list[Affine] = []
-    for part in nest.context.get_basic_sets():
-        for constraint in part.get_constraints():
-            terms = {
-                size: integer(constraint.get_coefficient_val(isl.dim_type.param, at))
-                for at, size in enumerate(nest.sizes)
-            }
-            value = Affine.make(terms, integer(constraint.get_constant_val()))
-            below = Affine.make({n: -f for n, f in value.terms}, -value.constant)
-            found += [value, below] if constraint.is_equality() else [value]
-    return tuple(value for value in found if value not in [Affine.name(size) for size in nest.sizes])
 
 
 def _without_readers(nest: Nest, statements: Sequence[Statement], flow: ValueFlow | None) -> tuple[Statement, ...]:
@@ -232,10 +220,11 @@ def _error(nest: Nest, statement: Statement, access: Load, values: Mapping[str, 
     sizes = ", ".join(f"{size} = {values[size]}" for size in nest.sizes)
     which = f"{array.shape[axis]} = {extent}" if array.shape[axis].terms else str(extent)
     where = " and ".join(filter(None, (iteration and f"at {iteration}", sizes and f"with {sizes}")))
+    stated = " `assert` which sizes are right," if nest.sizes else ""
     remedy = (
         "A negative index does not count from the end: write the extent minus it."
         if not access.indices[axis].terms and index < 0
-        else f"Shorten the loops, put an `if` around the statement, or make {access.array} larger."
+        else f"Shorten the loops, put an `if` around the statement,{stated} or make {access.array} larger."
     )
     return SpecError(
         f"{statement.place}: {statement.name} {verb} {access} outside of {access.array}\n"

@@ -66,7 +66,12 @@ def routine(group: Group, name: str, prefix: str, isas: Sequence[ISA], threads: 
     sizes_of_special = [dict(_special(kernel, group.base)) for kernel in group.special]
     return Routine(
         name=name,
-        signature=Signature(name, reference.sizes, tuple(b for b in reference.buffers if b.kind != "local")),
+        signature=Signature(
+            name,
+            reference.sizes,
+            tuple(b for b in reference.buffers if b.kind != "local"),
+            conditions=reference.conditions,
+        ),
         strides=tuple(size for size in reference.sizes if size not in nest.sizes),
         loops=nest.source[nest.source.index("def ") :].rstrip(),
         variants=tuple(found),

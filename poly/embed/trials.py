@@ -82,9 +82,15 @@ def _drawn(nest: Nest, draws: int = 50 * DRAWN) -> Iterator[Sizes]:
         yield {name: 1 + int(LIMIT * generator.random() ** spread) for name in nest.sizes}
 
 
+def _allowed(nest: Nest, sizes: Sizes) -> bool:
+    """Whether sizes satisfy the nest's conditions, and no array has a negative extent."""
+    extents = (extent for array in nest.arguments for extent in array.shape)
+    return all(value.evaluate(sizes) >= 0 for value in (*nest.conditions, *extents))
+
+
 def _affordable(nest: Nest, sizes: Sizes, at: FactsAt) -> bool:
-    """Whether no array has a negative extent or no value for its indices, and the plain loops are fast enough."""
-    if any(extent.evaluate(sizes) < 0 for array in nest.arguments for extent in array.shape):
+    """Whether a call may have these sizes, arrays of indices may have values, and the plain loops are fast enough."""
+    if not _allowed(nest, sizes):
         return False
     if any(end <= least for _, least, end in index_ranges(nest, sizes)):
         return False
@@ -113,7 +119,7 @@ def _timeable(nest: Nest, sizes: Sizes) -> bool:
     fixed = nest.with_sizes(sizes)
     extents = [[extent.constant for extent in array.shape] for array in fixed.arrays]
     bytes_ = sum(prod(shape) * array.dtype.size for shape, array in zip(extents, nest.arrays, strict=True))
-    if bytes_ > BYTES or any(extent < 0 for shape in extents for extent in shape):
+    if bytes_ > BYTES or not _allowed(nest, sizes):
         return False
     if facts(fixed).iterations > FLOPS:
         return False

@@ -25,7 +25,6 @@ from poly.frontends.targets import Targets
 from poly.frontends.walker import Walker
 from poly.ir.budget import QUESTION, limited
 from poly.ir.nest import Array, Nest, Statement
-from poly.ir.sets import at_least
 
 READ = QUESTION
 """Operations that isl may use for the domains of a nest's statements."""
@@ -92,7 +91,7 @@ def nest_of(
         arrays=(*arguments.values(), *locals_.arrays),
         statements=tuple(walker.statements),
         tree=tree,
-        context=at_least(sizes, map(Affine.name, sizes), 0),
+        context=walker.context,
         source=text,
         file=source.file,
         names=tuple(constants.items()),

@@ -11,6 +11,7 @@ import islpy as isl
 
 from codegen.ir.expr import Binary, Cast, Expr, Load, Logic, Predicate, Ternary, Truth, operands
 from codegen.ir.expr import Node as ExprNode
+from codegen.ir.integer import Affine
 from codegen.ir.promotion import misfits
 from microkernels.dtypes import DType
 from poly.errors import SpecError
@@ -26,7 +27,7 @@ from poly.frontends.targets import Targets
 from poly.ir.choices import affine_first, as_choice
 from poly.ir.instances import coordinate
 from poly.ir.nest import Op, Statement
-from poly.ir.sets import set_space
+from poly.ir.sets import at_least, set_space
 from poly.ir.tree import Band, Leaf, Node, Sequence, statements
 
 Assign = Callable[[ast.expr, ast.expr, isl.Set], Node]
@@ -39,6 +40,8 @@ class Walker:
 
     def __init__(self, scope: Scope, targets: Targets, sizes: tuple[str, ...], prefix: str) -> None:
         self.statements: list[Statement] = []
+        self.context = at_least(sizes, map(Affine.name, sizes), 0)
+        """What the sizes satisfy: none is negative, and what the function asserts before its loops."""
         self._scope = scope
         self._targets = targets
         self._sizes = sizes
@@ -80,7 +83,25 @@ class Walker:
                 return self._by_case(target, value, domain, partial(self._update, node))
             case ast.Pass() | ast.Expr(value=ast.Constant(value=str())):
                 return []
+            case ast.Assert(test=test):
+                self._assert(node, test, domain)
+                return []
         raise _refusal(node, self._scope.source)
+
+    def _assert(self, node: ast.Assert, test: ast.expr, domain: isl.Set) -> None:
+        """Add a condition on the sizes to the context."""
+        error, text = self._scope.source.error, ast.unparse(test)
+        if self.statements or not domain.is_equal(isl.Set.universe(domain.get_space())):
+            raise error(node, "an `assert` is a condition on the sizes", "Move it before the loops and assignments.")
+        if is_data(test, self._scope):
+            raise error(test, f"`{text}` depends on data", "Check it before the call, and assert what sizes satisfy.")
+        context = self.context.intersect(condition(test, self._scope, domain).params()).coalesce()
+        if context.is_empty():
+            raise error(test, f"no sizes satisfy `{text}`", "Correct it, or what is asserted before it.")
+        if context.n_basic_set() != 1 or context.get_basic_sets()[0].dim(isl.dim_type.div):
+            remedy = "Assert sums of sizes with < <= > >= ==, joined by `and`."
+            raise error(test, f"the sizes that satisfy `{text}` have gaps", remedy)
+        self.context = context
 
     def _for(self, node: ast.For, domain: isl.Set) -> list[Node]:
         scope, around = self._scope, self._around

@@ -20,7 +20,7 @@ from poly.display import Block, Displayed, Preformatted
 from poly.errors import SpecError
 from poly.ir.budget import QUESTION, limited, printed, unlimited
 from poly.ir.fixing import fix_expr, fix_load, fix_set, fix_tree
-from poly.ir.sets import access_map, box
+from poly.ir.sets import PARAM, access_map, box, integer
 from poly.ir.tree import Node, bands, statements
 
 Kind = Literal["array", "scalar", "local"]
@@ -170,6 +170,17 @@ class Nest(Displayed):
     def written(self) -> frozenset[str]:
         """The names of the arrays that some statement writes."""
         return frozenset(s.target.array for s in self.statements)
+
+    @cached_property
+    def conditions(self) -> tuple[Affine, ...]:
+        """What the open sizes must satisfy beyond being 0 or more: each value is at least 0."""
+        found: list[Affine] = []
+        for part in self.context.get_basic_sets():
+            for constraint in part.get_constraints():
+                factors = (integer(constraint.get_coefficient_val(PARAM, at)) for at in range(len(self.sizes)))
+                value = Affine.make(dict(zip(self.sizes, factors, strict=True)), integer(constraint.get_constant_val()))
+                found += [value, -value] if constraint.is_equality() else [value]
+        return tuple(value for value in found if value not in [Affine.name(size) for size in self.sizes])
 
     @cached_property
     def temporaries(self) -> frozenset[str]:

@@ -35,7 +35,7 @@ def fitted(nest: Nest, arguments: tuple[Any, ...], keywords: Mapping[str, Any], 
     names = [buffer.name for buffer in buffers]
     bound = bind(names, arguments, keywords)
     sizes = {name: value for name, value in keywords.items() if name not in names}
-    signature = Signature(nest.name, nest.sizes, buffers, fixed=nest.fixed)
+    signature = Signature(nest.name, nest.sizes, buffers, fixed=nest.fixed, conditions=nest.conditions)
     return fit(signature, bound, arguments[len(names) :], sizes, any_strides=True, may_overlap=may_overlap)
 
 

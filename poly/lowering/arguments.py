@@ -1,16 +1,22 @@
-"""The arrays and scalars of a nest as buffers of its program, which calls of a cached kernel need too."""
+"""The arguments of a nest as buffers of its program, and its signature, which calls of a cached kernel need too."""
 
 from __future__ import annotations
 
 from typing import Literal
 
 from codegen.ir.program import Buffer
+from codegen.ir.signature import Signature
 from poly.ir.nest import Array, Nest
 
 
 def arguments(nest: Nest) -> tuple[Buffer, ...]:
     """The array and scalar parameters of the C function."""
     return tuple(buffer(nest, array) for array in nest.arguments)
+
+
+def signature(nest: Nest, scratch: bool = True) -> Signature:
+    """The signature of the nest's C function."""
+    return Signature(nest.name, nest.integers, arguments(nest), scratch, nest.fixed, conditions=nest.conditions)
 
 
 def buffer(nest: Nest, array: Array) -> Buffer:

@@ -128,6 +128,7 @@ def _lowered(
         isa=isa,
         fused=nest.reassociate,
         registers=isa.registers if _is_crowded(tree) else 0,
+        conditions=nest.conditions,
     )
     return program if isinstance(isa, DeviceISA) else _with_stored_types(program)
 

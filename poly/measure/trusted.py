@@ -28,7 +28,7 @@ from poly.errors import SearchError
 from poly.ir.lookups import index_ranges
 from poly.ir.nest import Nest
 from poly.ir.sets import function, index, number, set_space, zero
-from poly.kernel import signature
+from poly.lowering.arguments import signature
 from poly.machine import machine
 from poly.machine.cores import allowed_cpus
 from poly.measure.child import Child, Died

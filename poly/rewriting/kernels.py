@@ -10,7 +10,6 @@ from pathlib import Path
 from codegen.ir.program import Threading
 from codegen.package import Header, Routine
 from microkernels.isa import ISA, ISAS, host_machine
-from poly.analysis.bounds import conditions
 from poly.embed.group import Group
 from poly.embed.naming import check_arguments
 from poly.embed.routine import levels, routine
@@ -60,7 +59,7 @@ def _made(scop: Scop, prefix: str, isas: Sequence[ISA], threads: int) -> tuple[S
         made = routine(Group(kernel, ()), name, prefix, isas, threads, dense=True)
     except PolyError as error:
         return replace(scop, outline=None, problem=error), None
-    return scop, replace(made, conditions=conditions(nest))
+    return scop, made
 
 
 def _check_names(scop: Scop, prefix: str) -> None:

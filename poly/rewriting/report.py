@@ -39,7 +39,7 @@ def _scop(made: Rewritten, at: int) -> dict[str, Any]:
         "sizes": list(nest.sizes),
         "arrays": [str(array) for array in nest.arrays],
         "schedules": {variant.isa.name: variant.loops for variant in routine.variants},
-        "conditions": [f"{value} >= 0" for value in routine.conditions],
+        "conditions": [f"{value} >= 0" for value in routine.signature.conditions],
         "bound_by": _binding(scop),
     }
     check = made.checks.get(scop.place)
@@ -110,6 +110,6 @@ def _done(routine: Routine) -> Iterator[str]:
     others = ", ".join(variant.isa.name for variant in routine.variants[1:])
     yield f"  done: for {first.isa.name}{f' (and others for {others})' if others else ''}"
     yield textwrap.indent(first.loops, "    ")
-    tests = [f"{value} >= 0" for value in routine.conditions]
+    tests = [f"{value} >= 0" for value in routine.signature.conditions]
     tests += [f"the elements of {name} are inside of what they index" for name in routine.indices]
     yield f"  the loops as written run unless {' and '.join([*tests, 'written arrays overlap no others'])}"

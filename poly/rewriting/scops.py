@@ -10,7 +10,7 @@ from pathlib import Path
 from pycparser import c_ast
 
 from codegen.names import another
-from poly.analysis.bounds import check, conditions, inside
+from poly.analysis.bounds import check, inside
 from poly.errors import PolyError, SpecError
 from poly.frontends.c.liveness import mentions
 from poly.frontends.c.place import CSource, refusal
@@ -169,7 +169,7 @@ def _check_declarations(region: ScopRegion, source: CSource) -> None:
 
 
 def _check_conditions(nest: Nest, start: c_ast.Pragma, source: CSource) -> None:
-    for value in conditions(nest):
+    for value in nest.conditions:
         if any(abs(factor) > LARGEST_FACTOR for _, factor in value.terms):
             why = f"a bound may overflow: accesses are inside their arrays where {value} >= 0"
             raise refusal(start, source, why, "Use smaller factors in bounds and subscripts.")

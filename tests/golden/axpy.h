@@ -66,7 +66,7 @@ typedef enum axpy_status {
   AXPY_OK = 0,                  /* done */
   AXPY_NULL_POINTER = 1,        /* an array that has elements is a null pointer */
   AXPY_MISALIGNED = 2,          /* an array is not aligned to its elements */
-  AXPY_BAD_SIZE = 3,            /* a size, or an extent that follows from it, is negative or too large */
+  AXPY_BAD_SIZE = 3,            /* a size, or an extent that follows, is negative or too large, or an assertion fails */
   AXPY_BAD_STRIDE = 4,          /* a stride is negative, too large, or shorter than what lies within it */
   AXPY_OVERLAP = 5,             /* an output, or the workspace, overlaps another array */
   AXPY_BAD_THREADS = 6,         /* threads is less than 1 or more than AXPY_MAX_THREADS */
@@ -196,7 +196,7 @@ const char *axpy_status_text(axpy_status status)
   case AXPY_OK: return "done";
   case AXPY_NULL_POINTER: return "an array that has elements is a null pointer";
   case AXPY_MISALIGNED: return "an array is not aligned to its elements";
-  case AXPY_BAD_SIZE: return "a size, or an extent that follows from it, is negative or too large";
+  case AXPY_BAD_SIZE: return "a size, or an extent that follows, is negative or too large, or an assertion fails";
   case AXPY_BAD_STRIDE: return "a stride is negative, too large, or shorter than what lies within it";
   case AXPY_OVERLAP: return "an output, or the workspace, overlaps another array";
   case AXPY_BAD_THREADS: return "threads is less than 1 or more than AXPY_MAX_THREADS";

@@ -72,7 +72,7 @@ typedef enum matmul_status {
   MATMUL_OK = 0,                  /* done */
   MATMUL_NULL_POINTER = 1,        /* an array that has elements is a null pointer */
   MATMUL_MISALIGNED = 2,          /* an array is not aligned to its elements */
-  MATMUL_BAD_SIZE = 3,            /* a size, or an extent that follows from it, is negative or too large */
+  MATMUL_BAD_SIZE = 3,            /* a size, or an extent that follows, is negative or too large, or an assertion fails */
   MATMUL_BAD_STRIDE = 4,          /* a stride is negative, too large, or shorter than what lies within it */
   MATMUL_OVERLAP = 5,             /* an output, or the workspace, overlaps another array */
   MATMUL_BAD_THREADS = 6,         /* threads is less than 1 or more than MATMUL_MAX_THREADS */
@@ -225,7 +225,7 @@ const char *matmul_status_text(matmul_status status)
   case MATMUL_OK: return "done";
   case MATMUL_NULL_POINTER: return "an array that has elements is a null pointer";
   case MATMUL_MISALIGNED: return "an array is not aligned to its elements";
-  case MATMUL_BAD_SIZE: return "a size, or an extent that follows from it, is negative or too large";
+  case MATMUL_BAD_SIZE: return "a size, or an extent that follows, is negative or too large, or an assertion fails";
   case MATMUL_BAD_STRIDE: return "a stride is negative, too large, or shorter than what lies within it";
   case MATMUL_OVERLAP: return "an output, or the workspace, overlaps another array";
   case MATMUL_BAD_THREADS: return "threads is less than 1 or more than MATMUL_MAX_THREADS";

@@ -35,13 +35,13 @@ def read(body: str, arguments: str = "A: f32[M, N], x: f32[N]") -> Nest:
             "for i in range(N):\n    x[i] += x[i + 1]",
             "nest.py:3: S0 reads x[i + 1] outside of x\n    x[i] += x[i + 1]\n"
             "At i = 0 and with M = 0, N = 1, index 1 of dimension 0 is outside of 0 <= index < N = 1.\n"
-            "Shorten the loops, put an `if` around the statement, or make x larger.",
+            "Shorten the loops, put an `if` around the statement, `assert` which sizes are right, or make x larger.",
         ),
         (
             "for i in range(M):\n    for j in range(N):\n        A[j, i] = 0.0",
             "nest.py:4: S0 writes A[j, i] outside of A\n    A[j, i] = 0.0\n"
             "At i = 0, j = 1 and with M = 1, N = 2, index 1 of dimension 0 is outside of 0 <= index < M = 1.\n"
-            "Shorten the loops, put an `if` around the statement, or make A larger.",
+            "Shorten the loops, put an `if` around the statement, `assert` which sizes are right, or make A larger.",
         ),
         (
             "for i in range(N):\n    x[-1] = 0.0",
@@ -53,13 +53,13 @@ def read(body: str, arguments: str = "A: f32[M, N], x: f32[N]") -> Nest:
             "x[1] = 1.0",
             "nest.py:2: S0 writes x[1] outside of x\n    x[1] = 1.0\n"
             "With M = 0, N = 1, index 1 of dimension 0 is outside of 0 <= index < N = 1.\n"
-            "Shorten the loops, put an `if` around the statement, or make x larger.",
+            "Shorten the loops, put an `if` around the statement, `assert` which sizes are right, or make x larger.",
         ),
         (
             "t: f32[3]\nfor i in range(N):\n    t[i] = 0.0",
             "nest.py:4: S0 writes t[i] outside of t\n    t[i] = 0.0\n"
             "At i = 3 and with M = 0, N = 4, index 3 of dimension 0 is outside of 0 <= index < 3.\n"
-            "Shorten the loops, put an `if` around the statement, or make t larger.",
+            "Shorten the loops, put an `if` around the statement, `assert` which sizes are right, or make t larger.",
         ),
     ],
 )

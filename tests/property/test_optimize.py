@@ -252,7 +252,7 @@ int main(void)
 def test_sizes_at_which_an_unsigned_integer_wraps_around_run_the_loops_as_written(tmp_path: Path) -> None:
     path, new = written(tmp_path, WRAPPED), tmp_path / "new.c"
     made = rewrite(path, isas=["portable"])
-    found = [value for scop in made.kernels.routines if scop for value in map(str, scop.conditions)]
+    found = [value for scop in made.kernels.routines if scop for value in map(str, scop.signature.conditions)]
     assert not made.problems and sorted(found) == ["257 - n", "4294967290 - n", "n - 2"]
     new.write_text(made.text)
     assert output(path) == output(new)

@@ -108,7 +108,7 @@ def spans(routine: Routine) -> dict[str, str]:
 
 def _sizes_function(routine: Routine, header: Header) -> str:
     lines = [*_limit_lines(routine), *_shape_lines(routine)]
-    lines += [f"if ({in_c(value)} < 0) return PFX_BAD_SIZE;" for value in routine.conditions]
+    lines += [f"if ({in_c(value)} < 0) return PFX_BAD_SIZE;" for value in routine.signature.conditions]
     if header.threads != "none":
         lines.append("if (threads < 1 || threads > PFX_MAX_THREADS) return PFX_BAD_THREADS;")
     return _function(f"{routine.name}_sizes", size_arguments(routine, header), lines)

@@ -6,7 +6,7 @@ STATUSES = {
     "OK": "done",
     "NULL_POINTER": "an array that has elements is a null pointer",
     "MISALIGNED": "an array is not aligned to its elements",
-    "BAD_SIZE": "a size, or an extent that follows from it, is negative or too large",
+    "BAD_SIZE": "a size, or an extent that follows, is negative or too large, or an assertion fails",
     "BAD_STRIDE": "a stride is negative, too large, or shorter than what lies within it",
     "OVERLAP": "an output, or the workspace, overlaps another array",
     "BAD_THREADS": "threads is less than 1 or more than PFX_MAX_THREADS",

@@ -11,8 +11,9 @@ from functools import cache
 from pathlib import Path
 
 from codegen.c import used_helpers
-from codegen.ir.integer import extent
+from codegen.ir.integer import Affine, extent, in_c
 from codegen.ir.program import Buffer
+from codegen.ir.signature import condition
 from codegen.names import c_name, fresh
 from codegen.opencl.builds import OPTIONS
 from codegen.opencl.values import Argument, DeviceKernel, DeviceProgram, HostLoop, HostNode, Launch, Scratch
@@ -120,6 +121,7 @@ def _enqueue_function(made: Standalone) -> str:
         f"pfx_call {call} = {{{', '.join(start)}, NULL, NULL, CL_SUCCESS}};",
         f"pfx_check_queue(&{call});",
         *(f'pfx_check_size(&{call}, "{size}", {c_name(size)});' for size in program.sizes),
+        *(_check_condition(value, call) for value in made.reference.conditions),
         *(_check_array(buffer, call) for buffer in program.buffers if buffer.kind != "scalar"),
         f"if ({call}.status != CL_SUCCESS) {finish}",
         *[f"if ({idle}) {finish}"] * bool(idle),
@@ -132,6 +134,11 @@ def _enqueue_function(made: Standalone) -> str:
     idle_scalars = {c_name(b.name) for b in program.buffers if b.kind == "scalar"} - launched
     void = unused(parameters, {parameter.name for parameter in parameters} - idle_scalars)
     return f"{prototype('cl_int', 'pfx_enqueue', parameters)}\n{block([*void, *lines])}"
+
+
+def _check_condition(value: Affine, call: str) -> str:
+    failed = f'pfx_fail(&{call}, CL_INVALID_VALUE, "looking at the sizes", "{condition(value)}")'
+    return f"if ({call}.status == CL_SUCCESS && {in_c(value)} < 0) {failed};"
 
 
 def _check_array(buffer: Buffer, call: str) -> str:
