@@ -29,7 +29,8 @@ from codegen.ir.integer import Compare, Int, Linear, Test, floor_quotient, gaps,
 from codegen.ir.loop_ir import Block, Declare, For, If, Node, Run, substituted
 from codegen.ir.program import Assign, Program
 from codegen.ir.ranges import Ranges
-from codegen.lanes.reductions import MASKED_SIZE, Hoisted, each_lane, hoisted, lane_index
+from codegen.lanes.counted import each_lane, lane_index
+from codegen.lanes.reductions import MASKED_SIZE, Hoisted, hoisted
 from codegen.lanes.simd import Use, declared, is_apart, printer_of
 from codegen.lanes.vectors import PART
 from codegen.macros import HIDDEN

@@ -26,8 +26,9 @@ from codegen.ir.expr import Binary, Const, Load, Unary, accessed, loads, walk
 from codegen.ir.integer import Int, Linear
 from codegen.ir.loop_ir import For, Node, substituted
 from codegen.ir.program import Assign, Program
+from codegen.lanes.counted import each_lane, lane_index
 from codegen.lanes.masked import Holding, is_dense
-from codegen.lanes.reductions import MASKED_SIZE, each_lane, lane_index
+from codegen.lanes.reductions import MASKED_SIZE
 from codegen.lanes.simd import declared, printer_of, uses
 from codegen.names import c_name, fresh
 from codegen.scalar import StatementPrinter

@@ -2,11 +2,12 @@
 
 float s_sum = 0;                      f32x16 s_sum[4];
 for (j…)                              while (j + 63 < N)
-  s_sum += A[j];             ->         for (v…)
+  s_sum += A[j];             ->         for each v, written out
                                           for (lane…)  // a vector operation
                                             s_lanes.lane[lane] += A[j + lane];
 
 A compiler may not reorder a sum by itself. Written out, the order needs no flag, and is the same with all compilers.
+The vectors are written out as well: in a loop over them, gcc 12 keeps them in memory unless the body is tiny.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ from codegen.ir.expr import loads
 from codegen.ir.integer import Compare, Int, Linear, Test, minimum
 from codegen.ir.loop_ir import For
 from codegen.ir.program import Assign, Program
+from codegen.lanes.counted import counted, each_lane, lane_index
 from codegen.lanes.simd import LaneReduction, neutral
 from codegen.lanes.vector_calls import Kept, VectorCalls, in_lanes
-from codegen.macros import EACH_LANE, HIDDEN
+from codegen.macros import HIDDEN
 from codegen.names import c_name, fresh
 from codegen.scalar import StatementPrinter
 from codegen.style import Line
@@ -255,17 +257,27 @@ class LaneLoop:
         """A short loop uses one vector: filling and combining the others would take longer than its work."""
         if self.shape.vectors == 1:
             return [*self._filled(1), self._one_vector()]
-        number = fresh("v", self.taken)
-        one = [*self.ahead(self._value), *self._vector(number), self._advance(self.shape.lanes)]
-        inner = counted("int", number, self.shape.vectors, one)
-        joined = [f"{p.helper('_vectors', self.shape)}({p.vectors}, {self.shape.vectors});" for p in self.partials]
-        loop = self._while(self.shape.block, [inner])
+        others = range(1, self.shape.vectors)
+        into = [(p.helper("_into", self.shape), p.vectors) for p in self.partials]
+        joined = [f"{helper}({vectors}, &{vectors}[{v}]);" for helper, vectors in into for v in others]
+        loop = self._while(self.shape.block, self._each_vector())
         block = style.Braces([*self._filled(self.shape.vectors), *self._up_to_lines(), loop, *map(Line, joined)])
         if not self.partials and self.aligned is None:
             return [loop]
         test = self._test(self.counter.start, self.shape.block)
         few = style.Braces(self._filled(1)) if self.partials else None
         return [style.IfStatement(Line(str(test), test.names), block, few)]
+
+    def _each_vector(self) -> list[cgen.Generable]:
+        """The share of every vector, written out if it is reduced into, without calls that would be as many."""
+
+        def share(number: str) -> list[cgen.Generable]:
+            return [*self.ahead(self._value), *self._vector(number), self._advance(self.shape.lanes)]
+
+        if self.partials and self.calls is None and not self.shape.wide:
+            return [style.Braces(share(str(number))) for number in range(self.shape.vectors)]
+        number = fresh("v", self.taken)
+        return [counted("int", number, self.shape.vectors, share(number))]
 
     def _up_to_lines(self) -> list[cgen.Generable]:
         """The iterations up to where whole vectors begin, in the first vector."""
@@ -380,19 +392,3 @@ class LaneLoop:
 
     def _advance(self, iterations: int) -> cgen.Generable:
         return Line(f"{self._value} += {iterations * self.counter.step};")
-
-
-def counted(kind: str, name: str, count: int, body: list[cgen.Generable]) -> cgen.Generable:
-    """A loop that counts up from 0."""
-    start, test, update = f"{kind} {name} = 0", f"{name} < {count}", f"{name} += 1"
-    return style.ForStatement(Line(start), Line(test), Line(update), style.Braces(body))
-
-
-def lane_index(size: int) -> str:
-    """The type of a lane counter: as wide as the lanes, so that a mask needs no conversion."""
-    return "int64_t" if size > i32.size else "int"
-
-
-def each_lane(index: str, lanes: int, body: list[cgen.Generable]) -> list[cgen.Generable]:
-    """A loop over the lanes of one vector, by a counter of a type."""
-    return [Line(EACH_LANE), counted(index, "lane", lanes, body)]

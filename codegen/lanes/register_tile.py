@@ -23,7 +23,7 @@ from codegen.ir.expr import Load, accessed, loads
 from codegen.ir.integer import Compare, Int, Linear, minimum
 from codegen.ir.loop_ir import Block, Comment, For, Node, substituted, written_out
 from codegen.ir.program import MOST_VECTORS, Assign, Program
-from codegen.lanes.reductions import counted, each_lane
+from codegen.lanes.counted import counted, each_lane
 from codegen.lanes.simd import declared, printer_of, uses
 from codegen.lanes.vector_calls import VectorCalls, Whole, in_lanes, vector_calls
 from codegen.lanes.vectors import WHOLE

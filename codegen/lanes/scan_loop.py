@@ -25,7 +25,8 @@ from codegen.elements import Element
 from codegen.ir.expr import placed
 from codegen.ir.integer import Int, Linear
 from codegen.ir.loop_ir import Node, substituted
-from codegen.lanes.reductions import Counter, counted
+from codegen.lanes.counted import counted
+from codegen.lanes.reductions import Counter
 from codegen.lanes.scan import Scan
 from codegen.lanes.simd import WORDS, neutral
 from codegen.macros import EACH_LANE

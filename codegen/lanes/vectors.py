@@ -71,22 +71,6 @@ def _fill(operation: str, dtype: DType, lanes: int, opencl: bool) -> str:
 }}"""
 
 
-def _of_vectors(operation: str, dtype: DType, lanes: int) -> str:
-    """The function that combines several vectors in the first one."""
-    name = f"{dtype.name}x{lanes}"
-    return f"""{INLINE} void {operation}_vectors_{name}({name} *x, int vectors)
-{{
-    {name}_lanes all = {{x[0]}};
-    for (int v = 1; v < vectors; v += 1) {{
-        const {name}_lanes next = {{x[v]}};
-        {EACH_LANE}
-        for (int lane = 0; lane < {lanes}; lane += 1)
-            {_update(operation, dtype, "all.lane[lane]", "next.lane[lane]")}
-    }}
-    x[0] = all.all;
-}}"""
-
-
 def _into(operation: str, dtype: DType, lanes: int) -> str:
     """The function that combines a vector with another one."""
     name = f"{dtype.name}x{lanes}"
@@ -249,7 +233,6 @@ def _whole(operation: str, dtype: DType, lanes: int) -> str:
 
 
 MAKERS: Mapping[str, Callable[[str, DType, int], str]] = {
-    "vectors": _of_vectors,
     "into": _into,
     "scan": _scan,
     "shift": _shift,

@@ -28,6 +28,15 @@ static inline __attribute__((always_inline)) void fill_f32x4(f32x4 *x, int vecto
     for (int v = 0; v < vectors; v += 1)
         x[v] = all;
 }
+static inline __attribute__((always_inline)) void sum_into_f32x4(f32x4 *x, const f32x4 *y)
+{
+    f32x4_lanes all = {*x};
+    const f32x4_lanes next = {*y};
+    POLY_LANES
+    for (int lane = 0; lane < 4; lane += 1)
+        all.lane[lane] += next.lane[lane];
+    *x = all.all;
+}
 static inline __attribute__((always_inline)) float sum_lanes_f32x4(const f32x4 *x)
 {
     f32x4_lanes all = {x[0]};
@@ -47,17 +56,6 @@ static inline __attribute__((always_inline)) float sum_lanes_f32x4(const f32x4 *
     }
     return all.lane[0];
 }
-static inline __attribute__((always_inline)) void sum_vectors_f32x4(f32x4 *x, int vectors)
-{
-    f32x4_lanes all = {x[0]};
-    for (int v = 1; v < vectors; v += 1) {
-        const f32x4_lanes next = {x[v]};
-        POLY_LANES
-        for (int lane = 0; lane < 4; lane += 1)
-            all.lane[lane] += next.lane[lane];
-    }
-    x[0] = all.all;
-}
 
 int32_t matmul(int64_t M, int64_t N, int64_t K, const float *restrict A, const float *restrict B, float *restrict C,
         int64_t threads, void *workspace)
@@ -73,17 +71,46 @@ int32_t matmul(int64_t M, int64_t N, int64_t K, const float *restrict A, const f
                     if (15 < K) {
                         fill_f32x4(C_sum, 4, 0.0f);
                         while (k + 15 < K) {
-                            for (int v = 0; v < 4; v += 1) {
-                                f32x4_lanes C_lanes = {C_sum[v]};
+                            {
+                                f32x4_lanes C_lanes = {C_sum[0]};
                                 POLY_LANES
                                 for (int lane = 0; lane < 4; lane += 1) {
                                     C_lanes.lane[lane] += A[(i + i_tile)*K + k + lane] * B[(k + lane)*N + j];
                                 }
-                                C_sum[v] = C_lanes.all;
+                                C_sum[0] = C_lanes.all;
+                                k += 4;
+                            }
+                            {
+                                f32x4_lanes C_lanes = {C_sum[1]};
+                                POLY_LANES
+                                for (int lane = 0; lane < 4; lane += 1) {
+                                    C_lanes.lane[lane] += A[(i + i_tile)*K + k + lane] * B[(k + lane)*N + j];
+                                }
+                                C_sum[1] = C_lanes.all;
+                                k += 4;
+                            }
+                            {
+                                f32x4_lanes C_lanes = {C_sum[2]};
+                                POLY_LANES
+                                for (int lane = 0; lane < 4; lane += 1) {
+                                    C_lanes.lane[lane] += A[(i + i_tile)*K + k + lane] * B[(k + lane)*N + j];
+                                }
+                                C_sum[2] = C_lanes.all;
+                                k += 4;
+                            }
+                            {
+                                f32x4_lanes C_lanes = {C_sum[3]};
+                                POLY_LANES
+                                for (int lane = 0; lane < 4; lane += 1) {
+                                    C_lanes.lane[lane] += A[(i + i_tile)*K + k + lane] * B[(k + lane)*N + j];
+                                }
+                                C_sum[3] = C_lanes.all;
                                 k += 4;
                             }
                         }
-                        sum_vectors_f32x4(C_sum, 4);
+                        sum_into_f32x4(C_sum, &C_sum[1]);
+                        sum_into_f32x4(C_sum, &C_sum[2]);
+                        sum_into_f32x4(C_sum, &C_sum[3]);
                     } else {
                         fill_f32x4(C_sum, 1, 0.0f);
                     }

@@ -65,6 +65,15 @@ static inline __attribute__((always_inline)) void fill_f32x4(f32x4 *x, int vecto
     for (int v = 0; v < vectors; v += 1)
         x[v] = all;
 }
+static inline __attribute__((always_inline)) void max_into_f32x4(f32x4 *x, const f32x4 *y)
+{
+    f32x4_lanes all = {*x};
+    const f32x4_lanes next = {*y};
+    POLY_LANES
+    for (int lane = 0; lane < 4; lane += 1)
+        all.lane[lane] = max_f32(all.lane[lane], next.lane[lane]);
+    *x = all.all;
+}
 static inline __attribute__((always_inline)) float max_lanes_f32x4(const f32x4 *x)
 {
     f32x4_lanes all = {x[0]};
@@ -84,16 +93,14 @@ static inline __attribute__((always_inline)) float max_lanes_f32x4(const f32x4 *
     }
     return all.lane[0];
 }
-static inline __attribute__((always_inline)) void max_vectors_f32x4(f32x4 *x, int vectors)
+static inline __attribute__((always_inline)) void sum_into_f32x4(f32x4 *x, const f32x4 *y)
 {
-    f32x4_lanes all = {x[0]};
-    for (int v = 1; v < vectors; v += 1) {
-        const f32x4_lanes next = {x[v]};
-        POLY_LANES
-        for (int lane = 0; lane < 4; lane += 1)
-            all.lane[lane] = max_f32(all.lane[lane], next.lane[lane]);
-    }
-    x[0] = all.all;
+    f32x4_lanes all = {*x};
+    const f32x4_lanes next = {*y};
+    POLY_LANES
+    for (int lane = 0; lane < 4; lane += 1)
+        all.lane[lane] += next.lane[lane];
+    *x = all.all;
 }
 static inline __attribute__((always_inline)) float sum_lanes_f32x4(const f32x4 *x)
 {
@@ -114,17 +121,6 @@ static inline __attribute__((always_inline)) float sum_lanes_f32x4(const f32x4 *
     }
     return all.lane[0];
 }
-static inline __attribute__((always_inline)) void sum_vectors_f32x4(f32x4 *x, int vectors)
-{
-    f32x4_lanes all = {x[0]};
-    for (int v = 1; v < vectors; v += 1) {
-        const f32x4_lanes next = {x[v]};
-        POLY_LANES
-        for (int lane = 0; lane < 4; lane += 1)
-            all.lane[lane] += next.lane[lane];
-    }
-    x[0] = all.all;
-}
 
 int32_t softmax(int64_t M, int64_t N, const float *restrict x, float *restrict y, int64_t threads, void *workspace)
 {
@@ -140,17 +136,46 @@ int32_t softmax(int64_t M, int64_t N, const float *restrict x, float *restrict y
             if (15 < N) {
                 fill_f32x4(top_max, 4, -INFINITY);
                 while (j + 15 < N) {
-                    for (int v = 0; v < 4; v += 1) {
-                        f32x4_lanes top_lanes = {top_max[v]};
+                    {
+                        f32x4_lanes top_lanes = {top_max[0]};
                         POLY_LANES
                         for (int lane = 0; lane < 4; lane += 1) {
                             top_lanes.lane[lane] = max_f32(top_lanes.lane[lane], x[i*N + j + lane]);
                         }
-                        top_max[v] = top_lanes.all;
+                        top_max[0] = top_lanes.all;
+                        j += 4;
+                    }
+                    {
+                        f32x4_lanes top_lanes = {top_max[1]};
+                        POLY_LANES
+                        for (int lane = 0; lane < 4; lane += 1) {
+                            top_lanes.lane[lane] = max_f32(top_lanes.lane[lane], x[i*N + j + lane]);
+                        }
+                        top_max[1] = top_lanes.all;
+                        j += 4;
+                    }
+                    {
+                        f32x4_lanes top_lanes = {top_max[2]};
+                        POLY_LANES
+                        for (int lane = 0; lane < 4; lane += 1) {
+                            top_lanes.lane[lane] = max_f32(top_lanes.lane[lane], x[i*N + j + lane]);
+                        }
+                        top_max[2] = top_lanes.all;
+                        j += 4;
+                    }
+                    {
+                        f32x4_lanes top_lanes = {top_max[3]};
+                        POLY_LANES
+                        for (int lane = 0; lane < 4; lane += 1) {
+                            top_lanes.lane[lane] = max_f32(top_lanes.lane[lane], x[i*N + j + lane]);
+                        }
+                        top_max[3] = top_lanes.all;
                         j += 4;
                     }
                 }
-                max_vectors_f32x4(top_max, 4);
+                max_into_f32x4(top_max, &top_max[1]);
+                max_into_f32x4(top_max, &top_max[2]);
+                max_into_f32x4(top_max, &top_max[3]);
             } else {
                 fill_f32x4(top_max, 1, -INFINITY);
             }
@@ -180,17 +205,46 @@ int32_t softmax(int64_t M, int64_t N, const float *restrict x, float *restrict y
             if (15 < N) {
                 fill_f32x4(total_sum, 4, 0.0f);
                 while (j + 15 < N) {
-                    for (int v = 0; v < 4; v += 1) {
-                        f32x4_lanes total_lanes = {total_sum[v]};
+                    {
+                        f32x4_lanes total_lanes = {total_sum[0]};
                         POLY_LANES
                         for (int lane = 0; lane < 4; lane += 1) {
                             total_lanes.lane[lane] += y[i*N + j + lane];
                         }
-                        total_sum[v] = total_lanes.all;
+                        total_sum[0] = total_lanes.all;
+                        j += 4;
+                    }
+                    {
+                        f32x4_lanes total_lanes = {total_sum[1]};
+                        POLY_LANES
+                        for (int lane = 0; lane < 4; lane += 1) {
+                            total_lanes.lane[lane] += y[i*N + j + lane];
+                        }
+                        total_sum[1] = total_lanes.all;
+                        j += 4;
+                    }
+                    {
+                        f32x4_lanes total_lanes = {total_sum[2]};
+                        POLY_LANES
+                        for (int lane = 0; lane < 4; lane += 1) {
+                            total_lanes.lane[lane] += y[i*N + j + lane];
+                        }
+                        total_sum[2] = total_lanes.all;
+                        j += 4;
+                    }
+                    {
+                        f32x4_lanes total_lanes = {total_sum[3]};
+                        POLY_LANES
+                        for (int lane = 0; lane < 4; lane += 1) {
+                            total_lanes.lane[lane] += y[i*N + j + lane];
+                        }
+                        total_sum[3] = total_lanes.all;
                         j += 4;
                     }
                 }
-                sum_vectors_f32x4(total_sum, 4);
+                sum_into_f32x4(total_sum, &total_sum[1]);
+                sum_into_f32x4(total_sum, &total_sum[2]);
+                sum_into_f32x4(total_sum, &total_sum[3]);
             } else {
                 fill_f32x4(total_sum, 1, 0.0f);
             }
