@@ -91,23 +91,28 @@ class StatementPrinter(ElementPrinter):
     def assign(self, statement: Assign) -> str:
         """`A[i] += …;`"""
         target = self.at(statement.target)
-        return self.update(self.held.get(target) or self.element(target), statement)
+        held = self.held.get(target)
+        kept = None if held else self.short.get(statement.target.array)
+        return self.update(held or self.element(target), statement, kept)
 
-    def update(self, target: str, statement: Assign) -> str:
-        """`target += …;` with the statement's operator and right-hand side, into a variable of the target's type."""
+    def update(self, target: str, statement: Assign, kept: DType | None = None) -> str:
+        """`target += …;` with the statement's operator and right-hand side, into a variable of the target's type.
+
+        If it is `kept` in a smaller type, its values are made in that.
+        """
         dtype = self.buffers[statement.target.array].dtype
         if dtype.is_stored:
             return self._rounded(target, statement, dtype)
         match statement.op, statement.expr:
             case "+", Unary("-", operand):
-                return self._step(target, "-", operand, dtype)
+                return self._step(target, "-", operand, kept or dtype)
             case ("+" | "*") as op, expr:
-                return self._step(target, op, expr, dtype)
+                return self._step(target, op, expr, kept or dtype)
             case (("min" | "max"), _):
                 return self.extreme(target, statement, dtype)
         expr = own_first(statement) if dtype.is_float else statement.expr
-        kept = self.short.get(statement.target.array, dtype)
-        return f"{target} = {converted(self.print(expr, kept if isinstance(expr, Const) else dtype), kept).text};"
+        made = self.print(expr, kept if kept and isinstance(expr, Const) else dtype)
+        return f"{target} = {converted(made, kept or dtype).text};"
 
     def summed(self, target: str, statement: Assign, kind: DType) -> str:
         """`target = sum_i32(target, …);`, into an unsigned variable of the size of a type."""

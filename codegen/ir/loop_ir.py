@@ -70,9 +70,9 @@ class For:
         """How far it is at most: 64 of a loop from `64*t` to `min(N, 64*t + 64)`; None if that is not known."""
         if self.end is None:
             return None
-        return min(
-            (n for end in _arguments("min", self.end) if (n := (end - self.start).number) is not None), default=None
-        )
+        starts, ends = _arguments("max", self.start), _arguments("min", self.end)
+        spans = ((end - start).number for start in starts for end in ends)
+        return min((span for span in spans if span is not None), default=None)
 
     def varies_with(self, name: str, step: int) -> bool:
         """Whether the number of iterations depends on a variable that goes on by `step`.

@@ -14,11 +14,11 @@ Compilers find this out themselves for some operations only.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import reduce
 from itertools import count, product
-from math import prod
+from math import ceil, inf, prod
 
 from codegen.ir.expr import (
     CHOOSING,
@@ -37,6 +37,8 @@ from codegen.ir.expr import (
     loads,
     operands,
 )
+from codegen.ir.loop_ir import Declare, For, Run, inside, walk
+from codegen.ir.loop_ir import Node as LoopNode
 from codegen.ir.program import Assign, Program
 from codegen.ir.promotion import Weak, fits, integer, join, limits, quotient, type_of
 from codegen.ir.ranges import Interval
@@ -112,12 +114,30 @@ class ValueRanges:
                 return one and two and (min(one[0], two[0]), max(one[1], two[1]))
         return None
 
-    def after(self, statement: Assign) -> Interval:
-        """The interval of what an assignment sets its target to."""
-        dtype = self.dtype_of(statement.target.array)
-        if statement.op in "+*":
+    def after(self, statements: Mapping[Assign, float], dtype: DType) -> Interval:
+        """The interval of a variable after assignments to it, each of which runs so many times at most."""
+        least = most = 0
+        for statement in statements:
+            if statement.op not in "+*":
+                low, high = self.of(statement.expr, dtype)
+                least, most = min(least, low), max(most, high)
+        for statement, times in statements.items():
+            if statement.op == "+" and times < inf:
+                low, high = self._added(statement.expr, dtype)
+                least, most = least + int(times) * min(low, 0), most + int(times) * max(high, 0)
+            elif statement.op in "+*":
+                return limits(dtype)
+        return _inside((least, most), dtype)
+
+    def _added(self, expr: Expr, dtype: DType) -> Interval:
+        """The interval of what a sum of integers grows by; floats are added to it before the result is cut."""
+        joined = join(type_of(expr, self.dtype_of), dtype)
+        if joined.is_float:
             return limits(dtype)
-        return self.of(statement.expr, dtype)
+        if isinstance(expr, Unary):
+            low, high = self._added(expr.operand, dtype)
+            return -high, -low
+        return self.of(expr, dtype)
 
     def short(self, node: Node, dtype: DType, kept: Mapping[str, DType]) -> DType | None:
         """The smallest type, of up to 16 bits, that has a node's value, as one of a type, and those of all its parts.
@@ -241,15 +261,17 @@ def ranged(program: Program) -> dict[str, Interval]:
     """
     dtypes = {buffer.name: buffer.dtype for buffer in program.buffers}
     variables = [buffer.name for buffer in program.buffers if buffer.variable and not buffer.dtype.is_float]
-    written: dict[str, list[Assign]] = {name: [] for name in variables}
-    for statement in program.statements.values():
+    written: dict[str, dict[Assign, float]] = {name: {} for name in variables}
+    times = _times(program.loops)
+    for name, statement in program.statements.items():
         body = statement.body
         if isinstance(body, Assign) and body.target.array in written:
-            written[body.target.array].append(body)
+            every = written[body.target.array]
+            every[body] = every.get(body, 0) + times.get((body.target.array, name), inf)
     found = dict.fromkeys(variables, (0, 0))
     for number in count():
         ranges = ValueRanges(dtypes.__getitem__, found)
-        new = {name: reduce(_hull, map(ranges.after, made), found[name]) for name, made in written.items()}
+        new = {name: _hull(found[name], ranges.after(made, dtypes[name])) for name, made in written.items()}
         growing = [name for name in variables if new[name] != found[name]]
         if not growing:
             break
@@ -257,15 +279,48 @@ def ranged(program: Program) -> dict[str, Interval]:
     return found
 
 
+def _times(node: LoopNode) -> dict[tuple[str, str], float]:
+    """How often a statement runs at most while a variable lives, by the names of both; infinity if that is not known.
+
+    A variable that is declared several times lives longest where the statement runs most often.
+    """
+    found: dict[tuple[str, str], float] = {}
+    for declare in (one for one in walk(node) if isinstance(one, Declare)):
+        for statement, runs in _runs(declare.body).items():
+            for name in declare.buffers:
+                found[name, statement] = max(runs, found.get((name, statement), 0))
+    return found
+
+
+def _runs(node: LoopNode) -> Counter[str]:
+    """How often each statement below a node runs at most."""
+    if isinstance(node, Run):
+        return Counter({node.statement: 1})
+    found: Counter[str] = Counter()
+    for child in inside(node):
+        found.update(_runs(child))
+    if isinstance(node, For):
+        span = node.most_span
+        iterations = inf if span is None else ceil(max(span, 0) / node.step)
+        return Counter({name: runs and runs * iterations for name, runs in found.items()})
+    return found
+
+
 def kept_short(program: Program, known: Mapping[str, Interval]) -> dict[str, DType]:
-    """The variables of larger integers that are only set to values computed in 16 bits, and the type that has these."""
+    """The variables of larger integers that are only set to values computed in 16 bits, and the type that has these.
+
+    Sums are among them that begin and end in an iteration of a vector loop.
+    """
     buffers = {buffer.name: buffer for buffer in program.buffers}
     ranges = ValueRanges(lambda name: buffers[name].dtype, known)
     single = (name for name in known if buffers[name].dtype.size >= i32.size and not buffers[name].shape)
     kept = {name: kind for name in single if (kind := smallest(known[name])) is not None}
     bodies = [statement.body for statement in program.statements.values()]
     written = [body for body in bodies if isinstance(body, Assign) and body.target.array in kept]
-    for name in {one.target.array for one in written if one.op != "="}:
+    lanes = (one.body for one in walk(program.loops) if isinstance(one, For) and one.mark.vectorize)
+    within = {name for body in lanes for one in walk(body) if isinstance(one, Declare) for name in one.buffers}
+    summed = {one.target.array for one in written if one.op == "+"}
+    for name in {one.target.array for one in written if one.op not in "=+"} | (summed - within):
         kept.pop(name)
     while True:
         needed = dict(kept)

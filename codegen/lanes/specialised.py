@@ -94,9 +94,14 @@ def _written_out(node: Node, known: Ranges) -> Node | None:
                 return None
             parts = [_where(test, substituted(node.body, {node.variable: at}), known) for at, test in values]
             return _block(_written_out(part, known) for part in parts)
-        case If(test, then, None):
+        case If(test, then, other):
+            if other is not None and known.fails(test):
+                return _written_out(other, known)
             inside = _written_out(then, known.given(test))
-            return None if inside is None else _where([test], inside, known)
+            if inside is None or other is None or known.holds(test):
+                return None if inside is None else _where([test], inside, known)
+            otherwise = _written_out(other, known)
+            return None if otherwise is None else If(known.test(test), inside, otherwise)
         case Block(several):
             return _block(_written_out(part, known) for part in several)
         case Declare(_, body) | Comment(_, body):
@@ -104,8 +109,6 @@ def _written_out(node: Node, known: Ranges) -> Node | None:
             return None if inside is None else replace(node, body=inside)
         case Once(_, body):
             return _written_out(body, known)
-        case If():
-            return None
     return node
 
 
