@@ -96,11 +96,6 @@ def _operands(node: ast.expr) -> Iterator[ast.expr]:
             yield from _operands(part)
 
 
-def read_names(node: ast.expr) -> set[str]:
-    """The names of the arrays of which an expression reads elements, and of its scalars."""
-    return {_base(part) for part in _operands(node)}
-
-
 def _base(node: ast.expr) -> str:
     """The name of the array or scalar that an element or a name is of."""
     return _base(node.value) if isinstance(node, ast.Subscript) else getattr(node, "id", "")

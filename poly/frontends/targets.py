@@ -6,15 +6,15 @@ import ast
 from collections.abc import Mapping
 from typing import Any
 
-from codegen.ir.expr import Expr, Load, loads
+from codegen.ir.expr import Expr, Load
 from codegen.ir.integer import Affine, lookups
-from microkernels.dtypes import DType
+from codegen.ir.promotion import type_of
+from microkernels.dtypes import DTYPES, DType
 from poly.errors import SpecError
 from poly.frontends import names
 from poly.frontends.expressions import element, scalar
 from poly.frontends.locals import Locals, restarts
 from poly.frontends.scope import Local, Scope
-from poly.frontends.selecting import read_names
 
 
 class Targets:
@@ -90,14 +90,16 @@ class Targets:
         return self.locals.define(target.id, self._type(target, expr, scope), (), scope.loops)
 
     def _type(self, target: ast.Name, expr: Expr, scope: Scope) -> DType:
-        """A scalar's type: as declared, else that of the elements in its value, or in what it is assigned elsewhere.
+        """A scalar's type: as declared, else that of its value, or of the elements in what it is assigned elsewhere.
 
         Without any, it is the one type of all arguments.
         """
         if target.id in self.locals.declared:
             return self.locals.declared[target.id]
-        own = {self.type_of(load, scope) for load in loads(expr)}
-        types = own or self._assigned_types(target.id, scope) or {a.dtype for a in scope.arguments.values()}
+        own = type_of(expr, lambda array: self.type_of(Load(array, ()), scope))
+        if isinstance(own, DType):
+            return own
+        types = self._assigned_types(target.id, scope) or {a.dtype for a in scope.arguments.values()}
         if len(types) != 1:
             raise scope.source.error(
                 target, f"the type of `{target.id}` is not clear", f"Declare it: `{target.id}: f32 = ...`."
@@ -110,8 +112,7 @@ class Targets:
         for node in ast.walk(self._definition):
             match node:
                 case ast.Assign(targets=[ast.Name(id=own)], value=value) | ast.AugAssign(ast.Name(id=own), value=value):
-                    read = read_names(value) if own == name else ()
-                    found |= {scope.arguments[one].dtype for one in read if one in scope.arguments}
+                    found |= _types_in(value, scope) if own == name else set()
         return found
 
     def type_of(self, load: Load, scope: Scope) -> DType:
@@ -136,6 +137,20 @@ class Targets:
         local = scope.locals.get(target.id)
         if local is not None and (local.array.dtype, local.rank) != (dtype, rank):
             raise scope.source.error(target, f"`{target.id}` changes its type", "Use another name for the second one.")
+
+
+def _types_in(node: ast.expr, scope: Scope) -> set[DType]:
+    """The types of the arguments' elements in an expression, and those that it converts values to."""
+    match node:
+        case ast.Call(func=func, args=args):
+            function = scope.functions.get(ast.unparse(func), "")
+            return {DTYPES[function]} if function in DTYPES else set().union(*(_types_in(arg, scope) for arg in args))
+        case ast.Subscript(value=array):
+            return _types_in(array, scope)
+        case ast.Name(id=name):
+            return {scope.arguments[name].dtype} if name in scope.arguments else set()
+    parts = (part for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr))
+    return set().union(*(_types_in(part, scope) for part in parts))
 
 
 def _direct(target: ast.Subscript, scope: Scope) -> Load:

@@ -136,9 +136,13 @@ def nest(a: f64[N], b: f32[N]):
         m = max(m, b[i])
         a[i] = t + 1.0
         b[i] = u + m
+        p = f32(a[i]) - f32(a[i] + 1.0)
+        q = 0.0
+        q += f64(b[i]) * a[i]
+        b[i] += p + f32(q)
 """
     nest = parse_text(Source(text.strip(), "nest.py", 1), {"f32": f32, "f64": f64, "N": N})
-    assert [nest.array(name).dtype for name in "tum"] == [f64, f32, f32]
+    assert [nest.array(name).dtype for name in "tumpq"] == [f64, f32, f32, f32, f64]
     with pytest.raises(SpecError, match="the type of `t` is not clear"):
         parse_text(Source(text.strip().replace("t = a[i]", "t = 0.0"), "nest.py", 1), {"f32": f32, "f64": f64, "N": N})
 
