@@ -6,6 +6,7 @@ from pointers, and runs the scop as written or as rewritten.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,6 +116,8 @@ def _function(number: int, file: CFile, scop: Scop, edit: Edit) -> str:
     typedefs = {d.name: d.type for d in file.unit.tree.ext if isinstance(d, c_ast.Typedef)}
     numbered = list(enumerate(scop.outline.outside.items()))
     before = [
+        *map(_structure, scop.outline.structures),
+        *(f"{pointer} = __builtin_calloc(1, sizeof(*{pointer}));" for pointer in scop.outline.pointers),
         *(line for at, (name, o) in numbered if not _rank(o) for line in _taken(at, name, o)),
         *(line for node in scop.outline.locals for line in _local(node, scop.outline, typedefs)),
         *(line for at, (name, o) in numbered if _rank(o) for line in _taken(at, name, o)),
@@ -122,15 +125,16 @@ def _function(number: int, file: CFile, scop: Scop, edit: Edit) -> str:
     after = [
         *(line for at, (name, o) in numbered for line in _given_back(at, name, o)),
         *(f"__builtin_free({name});" for name in _local_arrays(scop.outline, typedefs)),
+        *(f"__builtin_free({pointer});" for pointer in reversed(scop.outline.pointers)),
     ]
     lines = [
         '__attribute__((visibility("default")))',
         f"int poly_check_{number}(int poly_new, void *const *poly_given, const long *poly_bytes)",
         "{",
         "int poly_fast = 0;",
-        *map(file.unit.in_text, before),
+        *(file.unit.in_text(scop.outline.in_text(line)) for line in before),
         f"if (poly_new) {{\npoly_fast = 1;\n{edit.call}poly_fast = 0;\n{loops}{edit.end}}} else {{\n{loops}}}",
-        *map(file.unit.in_text, after),
+        *(file.unit.in_text(scop.outline.in_text(line)) for line in after),
         "return poly_fast;",
         "}",
     ]
@@ -150,7 +154,7 @@ def _taken(at: int, name: str, found: Outside) -> Iterator[str]:
         rows = found.type.extents[1:]
         yield f"{_pointer(kind, name, rows)} = ({kind}{_target(rows)})poly_given[{at}];"
     elif found.type.pointer:
-        yield f"{name} = ({kind} *)poly_given[{at}];"
+        yield f"{name} = ({kind}{_target(found.type.extents[1:])})poly_given[{at}];"
     elif "const" not in found.node.quals:
         yield f"__builtin_memcpy({name}, poly_given[{at}], (size_t)poly_bytes[{at}]);"
 
@@ -160,6 +164,15 @@ def _given_back(at: int, name: str, found: Outside) -> Iterator[str]:
         yield f"*({found.type.in_c} *)poly_given[{at}] = {name};"
     elif _rank(found) and found.is_global and not found.type.pointer:
         yield f"__builtin_memcpy(poly_given[{at}], {name}, (size_t)poly_bytes[{at}]);"
+
+
+def _structure(node: c_ast.Decl) -> str:
+    """The declaration of a variable that is a structure or points to one, to which anything may be assigned."""
+    made = copy.deepcopy(node)
+    made.init, made.quals, made.storage, part = None, [], [], made.type
+    while isinstance(part, c_ast.PtrDecl | c_ast.TypeDecl):
+        part.quals, part = [], part.type
+    return f"{shown(made)};"
 
 
 def _pointer(kind: str, name: str, extents: Sequence[c_ast.Node | None]) -> str:

@@ -24,6 +24,7 @@ from pathlib import Path
 from codegen.ir.integer import in_c
 from codegen.package import Header, Routine
 from codegen.package.header.inside import called, inside_text
+from codegen.package.prefix import prefixed
 from poly.frontends.c.preprocessed import POLY, compiler_says
 from poly.frontends.c.reader import Outside
 from poly.rewriting.kernels import Kernels
@@ -152,12 +153,12 @@ def _opening(file: CFile, scop: Scop, routine: Routine, header: Header, macros: 
     outside = scop.outline.outside
     tests += [f"{name} == {_number(value)}" for name, value in scop.outline.constants.items()]
     tests += [test for name, found in outside.items() for test in _types(scop, name, found)]
-    tests += scop.outline.tests
+    tests += [prefixed(test, header.prefix) for test in scop.outline.tests]
     values = {name: _value(name, found) for name, found in outside.items()}
     call = called(routine, header, values)
     wrapped = textwrap.wrap(call, 108, subsequent_indent=" " * 4, break_long_words=False, break_on_hyphens=False)
     lines = [*(f"{test} &&" for test in tests), *wrapped]
-    condition = file.unit.in_text("\n      ".join(lines))
+    condition = file.unit.in_text(scop.outline.in_text("\n      ".join(lines)))
     return f"#if defined({own}_PRESENT)\nif (!({condition}))\n#endif\n{{ /* the loops as written */\n"
 
 

@@ -158,19 +158,44 @@ def test_a_body_that_is_no_nest_is_refused(case: str) -> None:
     assert message[-1].startswith(remedy)
 
 
+STRUCTURE = "struct S { int n, b: 3; volatile int v; union { int u; float w; }; struct T *next; double x[4], *y; };\n"
 FILES = {
     "no end": ("void f(double x[3]) {\n#pragma scop\nx[0] = 1;\n}", "<C>:2:9: `#pragma scop` has no end in its block"),
     "no start": ("void f(double x[3]) {\nx[0] = 1;\n#pragma endscop\n}", "<C>:3:9: `#pragma endscop` ends no scop"),
     "aliases": ("void f(double *x, double *y) {\nx[0] = y[0];\n}", "<C>:1:15: `x` may point into `y`"),
     "pointers": ("void f(double **x) { x[0][0] = 1; }", "<C>:1:16: the rows of `x` are pointers, which may point to"),
     "bool": ("void f(_Bool in[3]) { in[0] = 1; }", "<C>:1:14: `in` is bool, a type that poly has not"),
-    "structure": (
-        "typedef struct { int n; double *x; } S;\nvoid f(S *s) { for (int i = 0; i < s->n; i++) s->x[i] = 1; }",
-        "<C>:2:10: `s` is a structure or points to one",
+    "bit field": (
+        STRUCTURE + "void f(int n, double a[n], struct S *s) { for (int i = 0; i < n; i++) a[i] = s->b; }",
+        "<C>:2:78: `s->b` is a bit field",
+    ),
+    "volatile member": (
+        STRUCTURE + "void f(int n, double a[n], struct S *s) { for (int i = 0; i < n; i++) a[i] = s->v; }",
+        "<C>:2:78: `s->v` is volatile",
+    ),
+    "union": (
+        STRUCTURE + "void f(int n, double a[n], struct S *s) { for (int i = 0; i < n; i++) a[i] = s->u; }",
+        "<C>:2:78: `s->u` is no plain member",
+    ),
+    "unknown structure": (
+        STRUCTURE + "void f(int n, double a[n], struct S *s) { for (int i = 0; i < n; i++) a[i] = s->next->z; }",
+        "<C>:2:78: the structure with the member `s->next->z` is not",
+    ),
+    "pointer as a value": (
+        STRUCTURE + "void f(int n, double a[n], struct S *s) { for (int i = 0; i < n; i++) a[i] = s->next == 0; }",
+        "<C>:2:78: `s->next` is a structure or points",
+    ),
+    "structure that changes": (
+        STRUCTURE + "void f(int n, double a[n], struct S *s) { for (int i = 0; i < n; i++, s++) a[i] = s->n; }",
+        "<C>:2:83: `s` changes in the scop",
+    ),
+    "members that may be the same": (
+        STRUCTURE + "void f(struct S *s, struct S *t) { for (int i = 0; i < 4; i++) s->x[i] = t->x[i]; }",
+        "<C>:2:64: `s->x` may point into `t->x`",
     ),
     "structures": (
         "struct S { int n; };\nvoid f(struct S s[3]) { s[0].n = 1; }",
-        "<C>:2:17: `s` is an array of struct",
+        "<C>:2:25: `s` is an array of struct",
     ),
     "unsigned data": ("void f(unsigned in[3]) { in[0] = 1; }", "<C>:1:17: `in` holds unsigned data, which wraps"),
     "extent": (

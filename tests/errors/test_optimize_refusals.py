@@ -36,7 +36,6 @@ STAYS = {
     "call": (scop(LOOP + "x[i] = rand();"), "5:32: `rand` is no function that poly knows, and may have side effects"),
     "assembler": (scop(LOOP + '{ __asm__("nop"); x[i] = 1; }'), "5:27: `__asm__()` is called for its side effects"),
     "pointer": (scop("double *p = x;\n" + LOOP + "*p++ = 1;"), "5:8: `p` is a pointer, which may point into any array"),
-    "value behind a pointer": ("double s;\n" + scop(LOOP + "x[i] = s;"), "1:8: `s` may change where `x` is written"),
     "unsigned": (scop("for (unsigned k = 0; k < u; k++) x[k - 1] = 1;"), "5:36: `k - 1` is unsigned, and wraps around"),
     "unsigned square": (scop("for (unsigned k = 0; k < u; k++) x[k*k] = 1;"), "5:36: `k * k` is unsigned int, and may"),
     "unsigned down": (scop("for (unsigned k = u; k >= 0; k--) x[k] = 1;"), "5:1: `k` is unsigned and counts down"),

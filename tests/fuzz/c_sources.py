@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import re
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ import poly
 from fuzz import library
 from fuzz.pairs import Failure, Refused, Slow, failed, kernel_of
 from fuzz.schedules import REFUSALS
+from poly.ir.nest import Array
 
 INTEGERS = {
     "signed char": "i1", "unsigned char": "u1", "short": "i2", "unsigned short": "u2", "int": "i4", "long": "i8",
@@ -48,6 +50,10 @@ class Drawing:
     """The locals that are declared before all loops, without a value: blocks that use one give it their own first."""
     starts: dict[str, int] = field(default_factory=dict)
     """The first value of each counter."""
+    places: dict[str, str] = field(default_factory=dict)
+    """The arrays that are members of structures, as the function names them."""
+    members: dict[str, str] = field(default_factory=dict)
+    """The scalars that are members, and their types."""
     index: str = field(init=False)
     """The type of the array that is looked up."""
 
@@ -59,13 +65,43 @@ class Drawing:
         self.size = rng.choice(("int", "int", "int", "long", "long long", "size_t", "unsigned"))
         self.counter = rng.choice(("int", "long long", "size_t")) if self.size == "size_t" else self.size
         self.unsigned = {"size_t", "unsigned"} & {self.size, self.counter}
+        if rng.random() < 0.3:
+            flat = [name for name, (_, rank) in self.arrays.items() if rank == 1]
+            self.places = {name: rng.choice(("st->", "st->in.", "(*st->to).")) + name for name in flat}
+            self.members = {f"{rng.choice(('st->', 'st->to->'))}{name}": rng.choice(list(TYPES)) for name in "gw"}
+            self.locals = dict(self.members)
 
     def text(self) -> str:
         body = "".join(self._statement((), 0) for _ in range(self.rng.choice((1, 1, 2))))
         extents = {1: "[3*n + 3]", 2: "[3*n + 3][3*n + 3]"}
-        given = [f"{kind} {name}{extents[rank]}" for name, (kind, rank) in self.arrays.items()]
+        given = [f"{k} {name}{extents[r]}" for name, (k, r) in self.arrays.items() if name not in self.places]
+        given = [*["struct all *restrict st"] * bool(self.members), *given, f"{self.index} idx[n]"]
         first = "".join(f"  {kind} {name};\n" for name, kind in self.shared.items())
-        return f"{HEAD}void f({', '.join([f'{self.size} n', *given, f'{self.index} idx[n]'])}) {{\n{first}{body}}}\n"
+        return f"{HEAD}{self._structures()}void f({', '.join([f'{self.size} n', *given])}) {{\n{first}{body}}}\n"
+
+    def _structures(self) -> str:
+        """The declarations of structures, each of which has room for all members."""
+        if not self.members:
+            return ""
+        pointers = [f"{self.arrays[name][0]} *restrict {name};" for name in self.places]
+        text = " ".join([*pointers, *(f"{kind} {place[-1]};" for place, kind in self.members.items())])
+        return f"struct part {{ {text} }};\nstruct all {{ {text} struct part in, *to; }};\n"
+
+    def driver(self) -> str:
+        """A function that gets the members one by one, as a nest does."""
+        names = [*self.arrays, "idx"]
+        given = [*(f"void *{name}" for name in names), *(f"{kind} *{m[-1]}" for m, kind in self.members.items())]
+        before = [f"{place} = {name};" for name, place in self.places.items()]
+        before += [f"{place} = *{place[-1]};" for place in self.members]
+        after = [f"*{place[-1]} = {place};" for place in self.members]
+        made = ["struct all own, *st = &own;", "struct part other;", "own.to = &other;"] * bool(self.members)
+        call = ", ".join(["n", *["st"] * bool(self.members), *(name for name in names if name not in self.places)])
+        lines = [*made, *before, f"f({call});", *after]
+        return f"void driver({', '.join([f'{self.size} n', *given])}) {{\n" + "\n".join(lines) + "\n}\n"
+
+    def argument(self, name: str) -> str:
+        """The name of an array or of a scalar member as an argument of the nest."""
+        return re.sub(r"\W+", "_", self.places.get(name, name).replace("(*st->to).", "st->to->"))
 
     # --- statements ---
 
@@ -127,7 +163,9 @@ class Drawing:
     # --- values ---
 
     def _element(self, name: str, scope: Scope, read: bool) -> str:
-        return name + "".join(f"[{self._index(scope, read)}]" for _ in range(self.arrays[name][1]))
+        return self.places.get(name, name) + "".join(
+            f"[{self._index(scope, read and name not in self.places)}]" for _ in range(self.arrays[name][1])
+        )
 
     def _index(self, scope: Scope, read: bool) -> str:
         counter, draw = self.rng.choice(scope), self.rng.random()
@@ -214,19 +252,23 @@ def case(rng: Random, target: str, folder: Path) -> Failure | Refused | None:
         return Refused(str(error))
     except Exception as error:
         return failed("error", error)
-    wanted = _by_gcc(text, drawing.size, size, before, folder)
-    names = [array.name for array in nest.arguments]
-    given = dict.fromkeys(kernel.signature.given, size)
+    wanted = _by_gcc(text + drawing.driver(), drawing.size, size, before, folder)
+    given = {name: size if name == "n" else int(before[name][0]) for name in kernel.signature.given}
     for how, run in (("reference", nest.reference), (target, kernel)):
         got = {name: array.copy() for name, array in before.items()}
         try:
-            run(*(got[name] for name in names), **given)
+            run(*(_part(got[array.name], array, {"n": size, **given}) for array in nest.arguments), **given)
         except Exception as error:
             return failed("call", error)
         for name, array in got.items():
             if not _alike(array, wanted[name]):
                 return Failure("wrong", f"C, {how}, {name} with n = {size}:\n{text}")
     return None
+
+
+def _part(values: np.ndarray, array: Array, sizes: Mapping[str, int]) -> Any:
+    """What a nest gets of an array: as much as it accesses of what a pointer points to."""
+    return values[0] if array.kind == "scalar" else values[tuple(slice(e.evaluate(dict(sizes))) for e in array.shape)]
 
 
 def _values(drawing: Drawing, size: int, rng: Random) -> dict[str, np.ndarray]:
@@ -241,7 +283,9 @@ def _values(drawing: Drawing, size: int, rng: Random) -> dict[str, np.ndarray]:
         low, high = (ends.min, ends.max) if wide or dtype.itemsize == 1 else (max(ends.min, -50), 50)
         made[name] = random.integers(low, high, shape, dtype, endpoint=True) >> (20 if dtype.itemsize == 8 else 0)
     made["idx"] = random.integers(0, min(3 * size + 3, 127), size).astype(TYPES[drawing.index])
-    return made
+    for place, kind in drawing.members.items():
+        made[place] = random.integers(0, 100, 1).astype(TYPES[kind])
+    return {drawing.argument(name): array for name, array in made.items()}
 
 
 def _by_gcc(text: str, kind: str, size: int, before: Mapping[str, np.ndarray], folder: Path) -> dict[str, np.ndarray]:
@@ -251,7 +295,7 @@ def _by_gcc(text: str, kind: str, size: int, before: Mapping[str, np.ndarray], f
     subprocess.run(["gcc", *options, str(source), "-o", str(path)], check=True)
     made = {name: array.copy() for name, array in before.items()}
     first: Any = ctypes.c_int(size) if kind in ("int", "unsigned") else ctypes.c_int64(size)
-    ctypes.CDLL(str(path)).f(first, *(ctypes.c_void_p(array.ctypes.data) for array in made.values()))
+    ctypes.CDLL(str(path)).driver(first, *(ctypes.c_void_p(array.ctypes.data) for array in made.values()))
     return made
 
 

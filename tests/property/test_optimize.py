@@ -32,6 +32,11 @@ SCOP = [
     "for (unsigned char u = 1; u != n; u++) y[u - 1] = x[u] - s;",
     "for (unsigned u = 2; u < (unsigned)m - 1; u++) z[u*m + 2] += z[(u - 2)*m];",
     "for (i = n - 1; i > 0; i--) G[i] = x[i] + K * G[i - 1]; total = G[n - 1];",
+    "for (i = 0; i < st->n; i++) st->x[i] += st->gain * y[i] + S.own.w;",
+    "for (i = 0; i < n; i++) { st->sum += x[i]; S.in[i] = st->to->in[3] + i; }",
+    "for (i = 0; i < n; i++) { y[i] = st->gain - S.x[i]; st->to->w = y[i]; }",
+    "for (i = 0; i < n; i++) { x[i] += st->to->w; (*st).own.in[i] += S.in[i]; }",
+    "added(n, &S, st->to, x); put(&st->gain, st->own.w);",
 ]
 AFTER = [
     "y[0] = s;",
@@ -49,6 +54,12 @@ HEAD = """#include <stdio.h>
 enum { K = 2 };
 static double G[16], total;
 static int at[16] = {9, 3, 16, 1, 1, 7, 12, 13, 2, 4};
+struct part { double w, in[16]; };
+static struct all { char tag; int n; double gain, sum, in[16], *x; struct part own, *to; } S, *st;
+static void added(int n, const struct all *from, struct part *to, double *x) {
+    for (int i = 0; i < n; i++) { to->in[i] += from->gain * x[i]; x[i] = from->own.w; }
+}
+static void put(double *to, double v) { *to = v; }
 static double own(double v, int most) { if (v > most) return most; return v + K; }
 """
 MAIN = """
@@ -60,8 +71,14 @@ int main(void) {
         for (int way = 0; way < 8; way++) {
             for (int i = 0; i < 16; i++) { x[i] = i %% 5; y[i] = (3 * i) %% 7; G[i] = i; }
             for (int i = 0; i < 99; i++) z[i] = i;
-            all[f](way == 7 ? 3 : 9, way == 1 ? 3 : 8, x, way < 4 ? y : way == 4 ? x : x + 1, way == 6 ? x : z);
+            struct part other = {3, {1, 2, 3}};
+            S = (struct all){1, 7, 2, 0, {4, 5, 6}, way %% 3 ? x : S.in, {1, {2}}, way %% 2 ? &other : &S.own};
+            st = &S;
+            double *second = way < 4 ? y : way == 4 ? x : way == 5 ? &S.gain : x + 1;
+            all[f](way == 7 ? 3 : 9, way == 1 ? 3 : 8, x, second, way == 6 ? x : z);
             for (int i = 0; i < 99; i++) printf("%%g ", (i < 16 ? x[i] + 100 * y[i] + G[i] : total) + z[i]);
+            for (int i = 0; i < 16; i++) printf("%%g ", S.in[i] + 9 * S.own.in[i] + 81 * other.in[i]);
+            printf("%%g %%g %%g %%g", S.gain, S.sum, S.own.w, other.w);
         }
     return 0;
 }

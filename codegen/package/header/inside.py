@@ -38,6 +38,11 @@ EXPANDED = """/* What the preprocessor makes of a text, as a string. */
 #define PFX_TEXT(...) #__VA_ARGS__
 #define PFX_EXPANDED(...) PFX_TEXT(__VA_ARGS__)"""
 
+APART = """/* Whether a variable shares no bytes with an array. */
+#define PFX_APART(value, array, bytes) \\
+  ((const char *)&(array) - (const char *)&(value) >= (ptrdiff_t)sizeof(value) || \\
+   (double)((const char *)&(value) - (const char *)&(array)) >= (bytes))"""
+
 
 def inside_text(header: Header, about: str, macros: Collection[str]) -> str:
     """The C text; `macros` are those that may be defined where it stands."""
@@ -59,6 +64,7 @@ def inside_text(header: Header, about: str, macros: Collection[str]) -> str:
             *calls,
             LOUD,
             EXPANDED,
+            APART,
         ]
     )
     code = wrapped(shortened(prefixed(code, header.prefix)).replace("…", "..."))

@@ -11,6 +11,7 @@ from typing import TypeVar
 from pycparser import c_ast, c_generator
 
 from poly.errors import SpecError
+from poly.frontends.c.tree import Field
 from poly.frontends.source import Source
 
 NodeT = TypeVar("NodeT", bound=ast.AST)
@@ -52,9 +53,14 @@ class CSource(Source):
         return f"{self.place(row)}:{start + 1}"
 
 
+class _Generator(c_generator.CGenerator):  # type: ignore[misc]
+    def visit_Field(self, node: Field) -> str:
+        return node.name
+
+
 def shown(node: c_ast.Node) -> str:
     """A node as C, on one line."""
-    text: str = c_generator.CGenerator().visit(node)
+    text: str = _Generator().visit(node)
     return " ".join(text.split())
 
 

@@ -16,6 +16,7 @@ from codegen.toolchain.compiler import find_compiler
 from microkernels.errors import plain
 from poly.errors import SpecError
 from poly.frontends.c.renaming import with_free_names
+from poly.frontends.c.tree import with_fields
 
 UNKNOWN = "struct type_unknown_to_poly"
 """What a type is that no loop can use."""
@@ -115,6 +116,7 @@ def preprocessed(text: str, file: str, folders: Sequence[Path], define: Mapping[
         raise SpecError(
             f"{error}\nThis is no C99 that poly can read. Leave it out with `#ifndef __POLY__`, which poly defines."
         ) from None
+    with_fields(tree)
     return Unit(tree, kept, with_free_names(tree, words))
 
 

@@ -189,10 +189,10 @@ class Procedures:
         places: dict[str, c_ast.Node] = {}
         for parameter, value in zip(declared, given, strict=True):
             found = type_of(parameter.type, self.typedefs)
-            if found is None:
+            if found is None and not isinstance(parameter.type, c_ast.PtrDecl):
                 return None
             name = names[parameter.name]
-            if found.extents:
+            if found is None or found.extents:
                 if uses.written(parameter.name) or not _is_place(value):
                     return None
                 places[name] = value
@@ -252,7 +252,9 @@ def _is_place(node: c_ast.Node) -> bool:
             return True
         case c_ast.ArrayRef(name=base):
             return _is_place(base)
-        case c_ast.UnaryOp(op="&", expr=c_ast.ArrayRef() as element):
+        case c_ast.StructRef(name=base):
+            return _is_place(base)
+        case c_ast.UnaryOp(op="&", expr=c_ast.ArrayRef() | c_ast.StructRef() | c_ast.ID() as element):
             return _is_place(element)
         case c_ast.BinaryOp(op="+", left=left):
             return _is_place(left)
@@ -278,4 +280,6 @@ def _element(base: c_ast.Node, index: c_ast.Node, node: c_ast.Node) -> c_ast.Nod
             return _element(left, c_ast.BinaryOp("+", offset, index, node.coord), node)
         case c_ast.UnaryOp(op="&", expr=c_ast.ArrayRef(name=inner, subscript=offset)):
             return _element(inner, c_ast.BinaryOp("+", offset, index, node.coord), node)
+        case c_ast.UnaryOp(op="&", expr=inner) if isinstance(index, c_ast.Constant) and index.value == "0":
+            return inner
     return c_ast.ArrayRef(base, index, node.coord)

@@ -11,6 +11,7 @@ from pycparser import c_ast
 from codegen.ir.integer import Affine
 from microkernels.dtypes import ANNOTATED
 from poly.errors import SpecError
+from poly.frontends.c.aliases import apart, check, written_arrays
 from poly.frontends.c.arithmetic import INT
 from poly.frontends.c.declarations import (
     ArrayName,
@@ -23,7 +24,6 @@ from poly.frontends.c.declarations import (
     Unknown,
     Uses,
     integer_contexts,
-    names_in,
     subscript_names,
     type_of,
     unknown_type,
@@ -32,6 +32,7 @@ from poly.frontends.c.facts import at_sizes, is_affine, large_products
 from poly.frontends.c.inlining import Inliner
 from poly.frontends.c.jumps import without_continue
 from poly.frontends.c.liveness import has_address, is_assigned_outside, is_mentioned_outside, is_read_after
+from poly.frontends.c.members import Members, in_text, structures_of
 from poly.frontends.c.place import CSource, marked, refusal, shown
 from poly.frontends.c.preprocessed import Unit
 from poly.frontends.c.procedures import Procedures
@@ -64,7 +65,8 @@ STORED = ("static", "extern")
 class Outside:
     """A variable that a region uses: its declaration and type, and whether it is of the file or of the function.
 
-    The nest gets the address of a scalar that the region assigns (`by_address`).
+    The nest gets the address of a scalar that the region assigns (`by_address`). A member of a structure is of the file
+    or function, too: it stays when the loops end.
     """
 
     node: c_ast.Decl
@@ -79,7 +81,9 @@ class Outlined:
 
     `outside` has the sizes and arguments by name, `constants` the names that the nest takes to have a value, `locals`
     the declarations of the function's variables that it uses beside them, `functions` the file's functions that are
-    inlined, `tests` what holds where the nest may run, as C text.
+    inlined. `tests` is what holds where the nest may run, as C text with `PFX_` before macros of the header. `members`
+    has the texts of structures' members by their names, `structures` the declarations of the function's variables with
+    which these begin, `pointers` the texts of the pointers on the way to them.
     """
 
     nest: Nest
@@ -89,6 +93,13 @@ class Outlined:
     locals: tuple[c_ast.Decl, ...]
     functions: frozenset[str]
     tests: tuple[str, ...]
+    members: Mapping[str, str]
+    structures: tuple[c_ast.Decl, ...]
+    pointers: tuple[str, ...]
+
+    def in_text(self, made: str) -> str:
+        """C text that names members as variables, with the members' own texts."""
+        return in_text(self.members, made)
 
 
 def source_of(unit: Unit, node: c_ast.Node) -> CSource:
@@ -106,7 +117,7 @@ def outlined(unit: Unit, region: ScopRegion, name: str, reassociate: bool) -> Ou
         SpecError: the region is no nest.
     """
     reader, nest = read(unit, region, reassociate, name, outlines=True)
-    own_names = {node.name for node in reader.local_variables()}
+    own_names = {node.name for node in reader.local_variables()} - reader.members.found.keys()
     sizes = {size: Outside(*reader.declared[size], size not in own_names) for size in nest.sizes}
     arguments = {
         array.name: Outside(*reader.declared[array.name], array.name not in own_names, array.name in reader.given_back)
@@ -115,8 +126,16 @@ def outlined(unit: Unit, region: ScopRegion, name: str, reassociate: bool) -> Ou
     }
     rest = [node for node in reader.local_variables() if node.name not in {**sizes, **arguments}]
     own = frozenset(reader.inliner.used(region.body))
-    tests = dict.fromkeys(large_products(sums) for sums in reader.statements.assumed or () if not is_affine(sums))
-    return Outlined(nest, region, {**sizes, **arguments}, reader.constants, tuple(rest), own, tuple(tests))
+    pointers = tuple(reader.members.pointers)
+    tests = (
+        *(f"{pointer} != 0" for pointer in pointers),
+        *(large_products(sums) for sums in reader.statements.assumed or () if not is_affine(sums)),
+        *reader.overlaps(nest),
+    )
+    outside = {**sizes, **arguments}
+    unique = tuple(dict.fromkeys(tests))
+    members, structures = reader.members.texts, tuple(reader.structures())
+    return Outlined(nest, region, outside, reader.constants, tuple(rest), own, unique, members, structures, pointers)
 
 
 def read(
@@ -164,8 +183,14 @@ class Reader:
         own = frozenset(self._own_names())
         self.inliner = Inliner(self._functions(), self.typedefs, own)
         procedures = Procedures(self._functions(), self.typedefs, own, set(unit.words()))
-        self.body = tuple(map(self.inliner.inlined, procedures.block(list(map(without_continue, region.body)))))
+        inlined = list(map(self.inliner.inlined, procedures.block(list(map(without_continue, region.body)))))
         self.source = replace(self.source, in_text=lambda made: unit.in_text(procedures.in_text(made)))
+        visible = {**self._file_variables(), **self._own_parameters(), **{d.name: d for d in region.declarations}}
+        tags = structures_of(unit.tree)
+        self.members = Members(visible, self.typedefs, tags, self.source, set(unit.words()) | procedures.taken)
+        self.body = tuple(self.members.replaced(inlined))
+        before = self.source.in_text
+        self.source = replace(self.source, in_text=lambda made: before(in_text(self.members.texts, made)))
         self.uses = Uses.of(list(self.body))
         declared = [node for node in region.declarations if node.name in self.uses.found]
         outside = [*self._parameters().values(), *declared, *self._globals().values()]
@@ -196,7 +221,8 @@ class Reader:
         for name, node in locals_.items():
             if name in self.uses.found or name in self.integers:
                 head += self._declare_local(node)
-        self._check_aliases()
+        if not self.outlines:
+            check(self.arguments, self.members.found, written_arrays(self.body), self.source)
         body = [*head, *self.statements.block(self.body)]
         used = set(self.uses.found)
         arguments = [self._argument(name) for name in self.arguments if name in used]
@@ -216,17 +242,46 @@ class Reader:
         return {node.decl.name: node for node in self.unit.tree.ext if isinstance(node, c_ast.FuncDef)}
 
     def _own_names(self) -> Iterable[str]:
-        yield from self._parameters()
+        yield from self._own_parameters()
         yield from (node.name for node in _declarations([self.region.function.body]) if node.name)
 
-    def _parameters(self) -> dict[str, c_ast.Decl]:
+    def overlaps(self, nest: Nest) -> list[str]:
+        """C texts of the tests that no value that the loops read is stored in an array that they write."""
+        shared = [name for name in self.declared if name not in self.given_back and self._may_change(name)]
+        values = {name: self.declared[name][1] for name in shared}
+        written = {
+            name: (found, name if name in self.given_back else name + "[0]" * len(found.extents))
+            for name, (found, _) in self.arguments.items()
+            if name in nest.written and (found.pointer or name in self._parameters())
+        }
+        return apart(nest, values, written, self.members.found)
+
+    def _may_change(self, name: str) -> bool:
+        """Whether a variable has an address that pointers may have, too."""
+        shared = name in self.members.found or name in self._globals()
+        return shared or has_address(name, self.region.function)
+
+    def _own_parameters(self) -> dict[str, c_ast.Decl]:
         return {node.name: node for node in parameters(self.region.function)}
+
+    def _parameters(self) -> dict[str, c_ast.Decl]:
+        """The function's parameters, and the members of structures, which come to the loops like these."""
+        return {**self._own_parameters(), **{name: member.node for name, member in self.members.found.items()}}
+
+    def structures(self) -> list[c_ast.Decl]:
+        """The declarations of the function's variables whose members the region uses."""
+        found = {**self._own_parameters(), **{node.name: node for node in self.region.declarations}}
+        return [node for name, node in found.items() if name in self.members.roots]
+
+    def _file_variables(self) -> dict[str, c_ast.Decl]:
+        found = [n for n in self.unit.tree.ext if isinstance(n, c_ast.Decl) and not isinstance(n.type, c_ast.FuncDecl)]
+        return {n.name: n for n in found if n.name}
 
     def _globals(self) -> dict[str, c_ast.Decl]:
         """The variables of the file that are visible in the region, and used."""
         hidden = {*(node.name for node in self.region.declarations), *self._parameters()}
-        found = [n for n in self.unit.tree.ext if isinstance(n, c_ast.Decl) and not isinstance(n.type, c_ast.FuncDecl)]
-        return {n.name: n for n in found if n.name in self.uses.found and n.name not in hidden}
+        found = self._file_variables()
+        return {name: node for name, node in found.items() if name in self.uses.found and name not in hidden}
 
     def _kinds(self) -> Iterable[tuple[str, str]]:
         """The locals of integers, and their kinds."""
@@ -270,6 +325,9 @@ class Reader:
 
     def _declare_parameter(self, node: c_ast.Decl) -> list[ast.stmt]:
         found = type_of(node.type, self.typedefs)
+        if node.name in self.members.found and found is not None and not found.extents and self.uses.written(node.name):
+            self._declare_element(node, found)
+            return []
         is_data = found is not None and not found.extents and node.name not in self.integers
         if self.outlines and found is not None and is_data and self.uses.written(node.name):
             return self._declare_assigned(node, found, is_read_after(node.name, self.region))
@@ -300,41 +358,6 @@ class Reader:
                 raise refusal(node, self.source, f"`{name}` is unsigned data, which wraps around", "Use int.")
             self.statements.names[name] = ScalarName(found.dtype, is_argument=True)
             self.arguments[name] = (found, node)
-
-    def _check_aliases(self) -> None:
-        """Refuse what a write through a pointer may change without being seen."""
-        written = _written_arrays(self.body)
-        if self.outlines:
-            self._check_values(written)
-            return
-        pointers = {n: found for n, (found, _) in self.arguments.items() if found.pointer and not found.restrict}
-        for name, found in pointers.items():
-            others = [o for o, other in pointers.items() if o != name and other.dtype == found.dtype]
-            if any(o in written or name in written for o in others):
-                self._refuse_alias(name, others)
-
-    def _refuse_alias(self, name: str, others: Sequence[str]) -> None:
-        raise refusal(
-            self.arguments[name][1],
-            self.source,
-            f"`{name}` may point into `{others[0]}`, so that no iterations could be reordered",
-            f"Promise that it does not: `*restrict {name}`, or declare an array: `{name}[n]`.",
-        )
-
-    def _check_values(self, written: set[str]) -> None:
-        """Refuse a variable, passed by value, that a pointer to its type may change: its address is known."""
-        parameters = self._parameters()
-        through = {
-            self.declared[name][1].dtype: name
-            for name in written
-            if name in self.declared and (name in parameters or self.declared[name][1].pointer)
-        }
-        for name, (node, found) in self.declared.items():
-            if found.extents or name in self.given_back or found.dtype not in through:
-                continue
-            if name in self._globals() or has_address(name, self.region.function):
-                why = f"`{name}` may change where `{through[found.dtype]}` is written, which may point to it"
-                raise refusal(node, self.source, why, f"Copy `{name}` to a local variable before the scop.")
 
     def _declare_local(self, node: c_ast.Decl) -> list[ast.stmt]:
         """A local that is declared before the region: it is the region's own if its value neither comes nor goes."""
@@ -370,17 +393,22 @@ class Reader:
             bare = c_ast.Decl(name, node.quals, [], [], [], node.type, None, None, node.coord)
             return self.statements.block([bare])
         if self.outlines:
-            self._declare_argument(node)
-            self.statements.names[name] = ElementName(found.dtype)
-            one = c_ast.Constant("int", "1", coord=node.coord)
-            self.arguments[name] = (CType(found.dtype, extents=(one,)), node)
-            self.given_back.add(name)
+            self._declare_element(node, found)
             return []
         if live:
             why = f"`{name}` is assigned in the scop and read after it"
             raise refusal(node, self.source, why, "Store it in an element of an array, or extend the scop.")
         why = f"`{name}` has its first value from before the scop"
         raise refusal(node, self.source, why, "Begin the scop before the first assignment.")
+
+    def _declare_element(self, node: c_ast.Decl, found: CType) -> None:
+        """A scalar as the one element of an array of its name."""
+        self._declare_argument(node)
+        self.sizes.pop(node.name, None)
+        self.statements.names[node.name] = ElementName(found.dtype)
+        one = c_ast.Constant("int", "1", coord=node.coord)
+        self.arguments[node.name] = (CType(found.dtype, extents=(one,)), node)
+        self.given_back.add(node.name)
 
     def _has_value(self, node: c_ast.Decl) -> bool:
         """Whether a scalar may have a value before the region."""
@@ -505,15 +533,3 @@ def _counters(nodes: Iterable[c_ast.Node]) -> Iterator[str]:
             case c_ast.For(init=c_ast.DeclList(decls=decls)):
                 yield from (decl.name for decl in decls)
         yield from _counters(list(node))
-
-
-def _written_arrays(nodes: Iterable[c_ast.Node]) -> set[str]:
-    found: set[str] = set()
-    for node in nodes:
-        target = node.lvalue if isinstance(node, c_ast.Assignment) else None
-        target = node.expr if isinstance(node, c_ast.UnaryOp) and node.op in ("p++", "p--", "++", "--", "*") else target
-        while isinstance(target, c_ast.ArrayRef):
-            target = target.name
-        found |= set(names_in([target]))
-        found |= _written_arrays(list(node))
-    return found

@@ -40,7 +40,8 @@ def variables(node: c_ast.Node) -> Iterator[str]:
                 yield name
             case c_ast.Enumerator(name=name):
                 yield name
-        yield from variables(child)
+        if not isinstance(child, c_ast.Struct | c_ast.Union):
+            yield from variables(child)
 
 
 def rename(node: c_ast.Node, names: dict[str, str]) -> None:
@@ -50,8 +51,7 @@ def rename(node: c_ast.Node, names: dict[str, str]) -> None:
             if args is not None:
                 rename(args, names)
             return
-        case c_ast.StructRef(name=base):
-            rename(base, names)
+        case c_ast.Struct() | c_ast.Union():
             return
         case c_ast.ID() | c_ast.Enumerator():
             node.name = names.get(node.name, node.name)

@@ -27,6 +27,29 @@ def with_parts(node: c_ast.Node, change: Callable[[c_ast.Node], c_ast.Node]) -> 
     return made
 
 
+class Field(c_ast.Node):  # type: ignore[misc]
+    """The name of a member behind `.` or `->`: no variable, unlike the identifier that pycparser has there."""
+
+    __slots__ = ("coord", "name")
+    attr_names = ("name",)
+
+    def __init__(self, name: str, coord: c_ast.Node | None = None) -> None:
+        self.name, self.coord = name, coord
+
+    def __iter__(self) -> Iterator[c_ast.Node]:
+        return iter(())
+
+    def children(self) -> tuple[()]:
+        return ()
+
+
+def with_fields(tree: c_ast.Node) -> None:
+    """Give each access of a member a `Field`."""
+    for node in below(tree):
+        if isinstance(node, c_ast.StructRef) and isinstance(node.field, c_ast.ID):
+            node.field = Field(node.field.name, node.field.coord)
+
+
 def parameters(function: c_ast.FuncDef) -> list[c_ast.Decl]:
     """The declarations of a function's parameters that have names."""
     declared = function.decl.type.args
