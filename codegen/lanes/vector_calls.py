@@ -185,7 +185,7 @@ def vector_calls(body: Node, program: Program, taken: frozenset[str]) -> VectorC
         stored = {element: kept for element, kept in stored.items() if element.array != target.array}
         kept = {called.kept.key: called.kept.dtype for called in calls[use.statement]}
         buffer = buffers[target.array]
-        outside = once and assign.op == "=" and buffer.kind != "local"
+        outside = once and assign.op == "=" and target.array not in own
         if outside and isinstance(value, Load) and kept.get(value.array) == buffer.dtype:
             stored[printer.at(target)] = value
     values = [called.kept for found in calls.values() for called in found]
