@@ -28,8 +28,7 @@ from typing import Literal
 import islpy as isl
 
 from codegen.ir.expr import Load, loads
-from microkernels.cached import cached_property
-from poly.analysis.last import last_accesses
+from poly.analysis.last import Timeline, last_accesses
 from poly.display import Block, Cells, Displayed, Preformatted
 from poly.errors import CostWarning, warn
 from poly.ir.budget import TooCostly, forgotten, limited, printed
@@ -214,27 +213,11 @@ def _within_limits(nest: Nest) -> Dependences | None:
 
 def _found(given: Nest, rough: bool) -> Dependences:
     nest = without_conditions(given) if rough else given
-    order = _Order.of(nest)
+    order = Timeline(reduce(isl.UnionMap.union, times(nest, nest.tree).values(), _empty(nest)))
     flows = [_ArrayFlow(nest, array.name, order, rough) for array in nest.arrays if array.name in nest.written]
     items = tuple(dependence for flow in flows for dependence in flow.dependences())
     races = tuple(dependence for flow in flows for dependence in flow.races())
     return Dependences(items, races, nest.reassociate, nest is not given)
-
-
-@dataclass(frozen=True)
-class _Order:
-    """The order of execution: `schedule` maps each instance to its time vector."""
-
-    schedule: isl.UnionMap
-
-    @staticmethod
-    def of(nest: Nest) -> _Order:
-        return _Order(reduce(isl.UnionMap.union, times(nest, nest.tree).values(), _empty(nest)))
-
-    @cached_property
-    def before(self) -> isl.UnionMap:
-        """All pairs of instances of which the first runs before the second."""
-        return self.schedule.lex_lt_union_map(self.schedule)
 
 
 def _empty(nest: Nest) -> isl.UnionMap:
@@ -248,11 +231,10 @@ class _ArrayFlow:
     reduction kill nothing, so that an access which depends on one update of a run depends on all of them.
     """
 
-    def __init__(self, nest: Nest, array: str, order: _Order, rough: bool) -> None:
+    def __init__(self, nest: Nest, array: str, order: Timeline, rough: bool) -> None:
         self.nest, self.array, self.order = nest, array, order
         self.exact = not rough
         writers = [s for s in nest.statements if s.target.array == array]
-        self.ops = {s.name: s.op for s in writers}
         self.reads = [
             self._relation(s, load)
             for s in nest.statements
@@ -261,7 +243,8 @@ class _ArrayFlow:
         ]
         self.writes = self._union(writers)
         self.plain = self._union([s for s in writers if s.op == "="])
-        self.updates = {op: self._union([s for s in writers if s.op == op]) for op in self.ops.values() if op != "="}
+        ops = dict.fromkeys(s.op for s in writers if s.op != "=")
+        self.updates = {op: self._union([s for s in writers if s.op == op]) for op in ops}
         self.ending = self.plain if nest.reassociate else self.writes
 
     def _relation(self, statement: Statement, access: Load) -> isl.UnionMap:
@@ -277,11 +260,10 @@ class _ArrayFlow:
         """
         for read in self.reads:
             yield from self._pairs("flow", self.writes, read, self.ending)
-        for op, update in self.updates.items():
-            after = self._pairs("flow", self.writes, update, self.ending)
-            yield from (d for d in after if self.ops[d.source] != op)
-            before = self._pairs("flow", self.writes, update, self.writes)
-            yield from (replace(d, reduction=True) for d in before if self.ops[d.source] == op)
+        for update in self.updates.values():
+            yield from self._pairs("flow", self.writes.subtract(update), update, self.ending)
+            before = self._pairs("flow", update, update, self.writes)
+            yield from (replace(d, reduction=True) for d in before)
         for read in self.reads:
             yield from self._pairs("anti", read, self.writes, self.ending)
         yield from self._pairs("output", self.writes, self.plain, self.ending)
@@ -299,21 +281,17 @@ class _ArrayFlow:
     ) -> Iterator[Dependence]:
         """The pairs back to the last of `ending` or, if these take too much work, all ordered pairs."""
         found = self._exact_pairs(source, sink, ending)
-        for relation in _maps(self._ordered_pairs(source, sink) if found is None else found):
+        for relation in _maps(self.order.pairs(source, sink) if found is None else found):
             yield self._dependence(kind, relation.coalesce(), False)
 
     def _exact_pairs(self, source: isl.UnionMap, sink: isl.UnionMap, ending: isl.UnionMap) -> isl.UnionMap | None:
         """The pairs without implied ones; None if they take too much work, and then for all later calls too."""
         try:
             with limited(EXACT):
-                return last_accesses(source, sink, ending, self.order.schedule) if self.exact else None
+                return last_accesses(source, sink, ending, self.order) if self.exact else None
         except TooCostly:
             self.exact = False
             return None
-
-    def _ordered_pairs(self, source: isl.UnionMap, sink: isl.UnionMap) -> isl.UnionMap:
-        """All pairs of accesses of one element of which the first runs before the second."""
-        return source.apply_range(sink.reverse()).intersect(self.order.before)
 
     def _dependence(self, kind: Kind, relation: isl.Map, reduction: bool) -> Dependence:
         source, sink = relation.get_tuple_name(isl.dim_type.in_), relation.get_tuple_name(isl.dim_type.out)

@@ -19,7 +19,7 @@ import islpy as isl
 
 from codegen.ir.expr import Load, loads
 from microkernels.cached import cached_property
-from poly.analysis.last import last_accesses
+from poly.analysis.last import Timeline, last_accesses
 from poly.ir.nest import Nest, Statement
 from poly.ir.paths import times
 from poly.ir.sets import OUT, zero
@@ -76,9 +76,9 @@ class ValueFlow:
         written = last_accesses(writes, reads, writes, self._order(array)).reverse()
         return Sources(written, reads.subtract_domain(written.domain()))
 
-    def _order(self, array: str) -> isl.UnionMap:
+    def _order(self, array: str) -> Timeline:
         """The times of all statements, and behind them that of each element of the array as it is left behind."""
-        return self._statements.union(isl.UnionMap.from_map(self._after(array)))
+        return Timeline(self._statements.union(isl.UnionMap.from_map(self._after(array))))
 
     @cached_property
     def _statements(self) -> isl.UnionMap:
