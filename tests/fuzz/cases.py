@@ -16,7 +16,7 @@ from fuzz import data as values
 from fuzz.data import Data
 from fuzz.interpreter import Rejected
 from fuzz.library import LEVELS
-from fuzz.nests import draw_program
+from fuzz.nests import Drawn, draw_program
 from fuzz.pairs import Failure, Pair, Refused, Run, Slow, Steps, against_reference, bounded, failed, prepared
 from fuzz.routes import ROUTES, device_isa
 from fuzz.schedules import REFUSALS, Drawing, StepFailed, kinds
@@ -67,7 +67,7 @@ def run_case(seed: int, number: int, routes: tuple[str, ...], folder: Path, anno
         return report
     with report.timed("drawing"):
         drawn = draw_program(rng)
-    base, data = _base(drawn.program, drawn.settings, route, rng, report)
+    base, data = _base(drawn, route, rng, report)
     if base is None:
         return report
     announce(base)
@@ -108,8 +108,9 @@ def _with(base: Pair, steps: Steps) -> Pair:
     return replace(base, steps=steps)
 
 
-def _base(program, settings, route: str, rng: Random, report: Report) -> tuple[Pair | None, list[Data]]:
+def _base(drawn: Drawn, route: str, rng: Random, report: Report) -> tuple[Pair | None, list[Data]]:
     """The pair without a schedule, and its data; None if the nest is meaningless at its sizes."""
+    program, settings = drawn.program, drawn.settings
     known = tuple(s for s in program.sizes if rng.random() < 0.9) if rng.random() < 0.5 else ()
     extents = [extent for arg in program.args for extent in arg.shape or ()]
     told = {name for extent in extents if len(extent.terms) == 1 for name, _ in extent.terms}
@@ -121,14 +122,14 @@ def _base(program, settings, route: str, rng: Random, report: Report) -> tuple[P
     runs = tuple(Run(tuple(s.items()), kind, rng.randrange(2**32), rng.choice((0, 0, 1, 3))) for s in settings)
     target = rng.choice(("opencl:cpu", "opencl:gpu")) if route == "opencl" else rng.choice(targets())
     threads = 1 if route in ("header", "opencl") else rng.choice((1, 2))
-    level = rng.choices(list(LEVELS), list(LEVELS.values()))[0] if route == "c" else "-O1"
+    level = "-O3" if drawn.optimised else rng.choices(list(LEVELS), list(LEVELS.values()))[0] if route == "c" else "-O1"
     base = Pair(program, runs, known, None, route, target, threads, level)
     made: list[Data] = []
     for run in runs:
         try:
             with report.timed("interpreter"):
-                drawn = values.draw(program, dict(run.sizes), run.kind, run.seed)
-                made.append(values.poisoned(program, dict(run.sizes), drawn, 3000))
+                first = values.draw(program, dict(run.sizes), run.kind, run.seed)
+                made.append(values.poisoned(program, dict(run.sizes), first, 3000))
         except Rejected:
             report.counts["rejected nests"] += 1
             return None, []

@@ -58,6 +58,8 @@ class Drawn:
 
     program: Program
     settings: tuple[dict[str, int], ...]
+    optimised: bool = False
+    """Whether it has a form that compilers take apart wrongly only where they do most."""
 
 
 @dataclass
@@ -99,7 +101,8 @@ def draw_program(rng: Random) -> Drawn:
     from fuzz.contractions import contraction
     from fuzz.einsums import einsum
 
-    kind = rng.choices(["any", "contraction", "stencil", "deep", "einsum"], [38, 34, 14, 8, 6])[0]
+    kinds = {"any": 36, "contraction": 32, "stencil": 14, "deep": 8, "einsum": 5, "overwriting": 5}
+    kind = rng.choices(list(kinds), list(kinds.values()))[0]
     if kind == "einsum":
         return einsum(rng)
     drawn = contraction(rng) if kind == "contraction" else Generator(rng, kind).drawn()
@@ -118,7 +121,7 @@ def _finished(drawn: Drawn, rng: Random) -> Drawn:
         constants=tuple((n, v) for n, v in program.constants if n in named),
     )
     settings = [{s: values[s] for s in program.sizes} for values in drawn.settings]
-    return Drawn(program, tuple(settings))
+    return replace(drawn, program=program, settings=tuple(settings))
 
 
 class Generator:
@@ -146,7 +149,8 @@ class Generator:
         return Family(dtype, [(self.names.array(), rank) for rank in ranks], scalars)
 
     def drawn(self) -> Drawn:
-        body = self._stencil() if self.kind == "stencil" else self._body(Place())
+        special = {"stencil": self._stencil, "overwriting": self._overwriting}.get(self.kind)
+        body = special() if special else self._body(Place())
         args = [Arg(n, f.dtype, (Lin(),) * rank) for f in self.families for n, rank in f.arrays]
         args += [Arg(n, f.dtype, None) for f in self.families for n in f.scalars]
         args += [Arg(n, dtype, (Lin(),), below) for n, dtype, below in self.looked]
@@ -155,7 +159,8 @@ class Generator:
         program = Program(
             self.names.function(), tuple(args), body, tuple(self.sizes), tuple(self.constants.items()), reassociate
         )
-        return Drawn(program, tuple(self._setting() for _ in range(self.rng.choice((1, 2, 2)))))
+        settings = tuple(self._setting() for _ in range(self.rng.choice((1, 2, 2))))
+        return Drawn(program, settings, self.kind == "overwriting")
 
     def _setting(self) -> dict[str, int]:
         rng = self.rng
@@ -422,6 +427,32 @@ class Generator:
                 (big, Binary("*", Number(2**16), Number(2**16)), Number(2**33), Number(10**12), Number(2**70))
             )
         return Number(rng.choice((0.5, 0.25, 2.0, -1.0, 1, 3, 0.125, 1.5, 0.1, 0, 2)))
+
+    # --- iterations that store the same elements ---
+
+    def _overwriting(self) -> tuple[Stmt, ...]:
+        """Two loops, mostly one of few iterations, that store sums of their indices unread, from rows or columns."""
+        rng = self.rng
+        family = self.families[0]
+        rank = rng.choice((2, 2, 3))
+        source, target = (self.names.array(), rank), (self.names.array(), 1)
+        family.arrays = [source, target]
+        outer = self.names.loop(())
+        inner = self.names.loop((outer,))
+        loops = [Lin.name(outer), Lin.name(inner)]
+        body, by = [], rng.choice((1, 1, 1, 2, -1))
+        for _ in range(rng.choice((1, 1, 2))):
+            columns = tuple(loops if rng.random() < 0.2 else reversed(loops))
+            read: Expr = Read(source[0], (*(Lin((), rng.randrange(3)) for _ in range(rank - 2)), *columns))
+            value = Binary(rng.choice("*+"), read, self._number(family)) if rng.random() < 0.4 else read
+            body.append(Assign(Read(target[0], (loops[0] * by + loops[1],)), "=", value))
+        ends = [Lin((), rng.choice((2, 2, 3, 4, 8))), Lin.name(self.sizes[0])]
+        if rng.random() < 0.3:
+            ends = [Lin.name(rng.choice(self.sizes)) for _ in ends]
+        if rng.random() < 0.3:
+            ends.reverse()
+        inside = For(inner, (Lin(),), (ends[1],), 1, tuple(body))
+        return (For(outer, (Lin(),), (ends[0],), 1, (inside,)),)
 
     # --- stencils ---
 
