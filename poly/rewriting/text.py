@@ -156,6 +156,7 @@ def _opening(file: CFile, scop: Scop, routine: Routine, header: Header, macros: 
     tests += [prefixed(test, header.prefix) for test in scop.outline.tests]
     values = {name: _value(name, found) for name, found in outside.items()}
     call = called(routine, header, values)
+    call += "".join(f" && (({name} = {value}), 1)" for name, value in scop.outline.after.items())
     wrapped = textwrap.wrap(call, 108, subsequent_indent=" " * 4, break_long_words=False, break_on_hyphens=False)
     lines = [*(f"{test} &&" for test in tests), *wrapped]
     condition = file.unit.in_text(scop.outline.in_text("\n      ".join(lines)))

@@ -101,7 +101,7 @@ BODIES = {
     "direction": ("for (int i = 0; i > n; i++) x[i] = 0;", "3:17: `i > n` does not end a loop", "Count up to an end"),
     "own counter": (LOOP + "i += 1;", "3:29: `i` counts a loop that runs here, and is changed", "Leave the counter"),
     "counter afterwards": (
-        "int i;\nfor (i = 0; i < n; i++) x[i] = 0;\nx[i - 1] = 1;",
+        "int i;\nfor (i = 0; i < n; i += 2) x[i] = 0;\nx[i - 1] = 1;",
         "5:3: `i` counts a loop that does not run here",
         "Write",
     ),

@@ -78,11 +78,11 @@ STAYS = {
     "parallel": (scop("#pragma omp parallel for\n" + LOOP + "x[i] = 1;"), "5:9: `#pragma omp parallel for` stands in"),
     "shared line": (scop(LOOP + "x[i] = 1;").replace("scop\n", "scop \\\n", 1), "4:9: the pragmas of this scop"),
     "counter afterwards": (
-        scop(LOOP + "x[i] = 1;").replace("endscop\n", "endscop\nx[0] = i;\n"),
+        scop("for (i = 2; i < n; i++) x[i] = 1;").replace("endscop\n", "endscop\nx[0] = i;\n"),
         "3:9: the integer `i` is assigned in the scop and read after it",
     ),
     "counter afterwards by a jump": (
-        scop(LOOP + "x[i] = 1;").replace(
+        scop("for (i = n; i > 0; i--) x[i] = 1;").replace(
             "endscop\n", "endscop\nfor (i = 0; i < 3; i++) { in: y[i] = i; }\nif (x[0] > 2) goto in;\n"
         ),
         "3:9: the integer `i` is assigned in the scop and read after it",

@@ -32,6 +32,10 @@ SCOP = [
     "for (unsigned char u = 1; u != n; u++) y[u - 1] = x[u] - s;",
     "for (unsigned u = 2; u < (unsigned)m - 1; u++) z[u*m + 2] += z[(u - 2)*m];",
     "for (i = n - 1; i > 0; i--) G[i] = x[i] + K * G[i - 1]; total = G[n - 1];",
+    "for (w = 0; w < (unsigned)n; w++) y[w] -= x[w]; last = 2*n - 1;",
+    "last = 3; for (i = 0; i < n; i++) { y[i] += 2; last = n + 1; }",
+    "for (i = n; i < m; i++) y[i] += s; for (w = 0; w < 4; w++) x[w] += y[w];",
+    "for (i = 0; i < 9; i++) y[i] *= 2; x[i + 1] += y[i];",
     "for (i = 0; i < st->n; i++) st->x[i] += st->gain * y[i] + S.own.w;",
     "for (i = 0; i < n; i++) { st->sum += x[i]; S.in[i] = st->to->in[3] + i; }",
     "for (i = 0; i < n; i++) { y[i] = st->gain - S.x[i]; st->to->w = y[i]; }",
@@ -45,6 +49,8 @@ AFTER = [
     "for (i = 0; i < 2; i++) y[i] += s;",
     "if (n > 5) s = 0; y[0] += s;",
     "x[1] = local[2] + total;",
+    "y[i % 16] += i;",
+    "x[w % 16] += last;",
     "if (x[0] > 9) { t = 1; } else { t = 2; } x[0] += t;",
     "do { s = t; } while (s < t); x[2] = s;",
     "",
@@ -95,7 +101,8 @@ def drawn(rng: Random, number: int) -> str:
     if rng.random() < 0.4:
         inner = f"for (int r = 0; r < 2; r++) {{\n{inner}\n}}"
     head = f"static void f{number}(int n, int m, double *x, double *y, double *z) {{"
-    locals_ = "int i; double s = 1, t = 2, local[4] = {1, 2, 3, 4}; (void)z; (void)m; (void)local;"
+    locals_ = "int i = 1, last = 5; unsigned w = 2; double s = 1, t = 2, local[4] = {1, 2, 3, 4}; (void)z; (void)m;"
+    locals_ += "(void)local; (void)last; (void)w;"
     return "\n".join([head, locals_, rng.choice(BEFORE), inner, rng.choice(AFTER), rng.choice(AFTER), "}"])
 
 

@@ -168,8 +168,7 @@ class LoopHeads(Values):
                 return name, first, found.counting, found.limits
             case c_ast.Assignment(op="=", lvalue=c_ast.ID(name=name), rvalue=first):
                 self._check_counter(node, name, new=False)
-                is_counter = isinstance(self.names.get(name), Unknown)
-                kind = self.roles.kinds.get(name, "int") if is_counter else "int"
+                kind = self.roles.kinds.get(name, "int")
                 return name, first, kind, (0 if kind in UNSIGNED else None, None)
         raise self.refuse(node, "this loop does not start one counter", "Write `for (int i = 0; i < n; i++)`.")
 

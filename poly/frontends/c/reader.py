@@ -83,7 +83,8 @@ class Outlined:
     the declarations of the function's variables that it uses beside them, `functions` the file's functions that are
     inlined. `tests` is what holds where the nest may run, as C text with `PFX_` before macros of the header. `members`
     has the texts of structures' members by their names, `structures` the declarations of the function's variables with
-    which these begin, `pointers` the texts of the pointers on the way to them.
+    which these begin, `pointers` the texts of the pointers on the way to them. `after` has
+    the values of integers that the statements leave, as C text.
     """
 
     nest: Nest
@@ -96,6 +97,7 @@ class Outlined:
     members: Mapping[str, str]
     structures: tuple[c_ast.Decl, ...]
     pointers: tuple[str, ...]
+    after: Mapping[str, str]
 
     def in_text(self, made: str) -> str:
         """C text that names members as variables, with the members' own texts."""
@@ -126,6 +128,7 @@ def outlined(unit: Unit, region: ScopRegion, name: str, reassociate: bool) -> Ou
     }
     rest = [node for node in reader.local_variables() if node.name not in {**sizes, **arguments}]
     own = frozenset(reader.inliner.used(region.body))
+    after = reader.values_after()
     pointers = tuple(reader.members.pointers)
     tests = (
         *(f"{pointer} != 0" for pointer in pointers),
@@ -135,7 +138,9 @@ def outlined(unit: Unit, region: ScopRegion, name: str, reassociate: bool) -> Ou
     outside = {**sizes, **arguments}
     unique = tuple(dict.fromkeys(tests))
     members, structures = reader.members.texts, tuple(reader.structures())
-    return Outlined(nest, region, outside, reader.constants, tuple(rest), own, unique, members, structures, pointers)
+    return Outlined(
+        nest, region, outside, reader.constants, tuple(rest), own, unique, members, structures, pointers, after
+    )
 
 
 def read(
@@ -206,6 +211,8 @@ class Reader:
         self.declared: dict[str, tuple[c_ast.Decl, CType]] = {}
         self.constants: dict[str, int | float] = {}
         self.given_back: set[str] = set()
+        self.left: dict[str, c_ast.Decl] = {}
+        """The integers that stand for expressions in the region, and are read after it."""
 
     def nest(self, reassociate: bool) -> Nest:
         locals_ = {node.name: node for node in self.region.declarations}
@@ -244,6 +251,22 @@ class Reader:
     def _own_names(self) -> Iterable[str]:
         yield from self._own_parameters()
         yield from (node.name for node in _declarations([self.region.function.body]) if node.name)
+
+    def values_after(self) -> dict[str, str]:
+        """The values of integers that are read after the region, as C texts."""
+        return {name: self._value_after(name, node) for name, node in self.left.items()}
+
+    def _value_after(self, name: str, node: c_ast.Decl) -> str:
+        known = self.statements.names[name]
+        terms = polynomial(known.value) if isinstance(known, Known) else None
+        if terms is None or not {part for key in terms for part in key} <= self.sizes.keys():
+            why = f"the integer `{name}` is assigned in the scop and read after it"
+            raise refusal(node, self.source, why, "Use another variable there, or assign it after the scop.")
+        parts = [
+            "*".join([*[str(by)] * (by != 1 or not key), *(f"(int64_t)({size})" for size in key)])
+            for key, by in terms.items()
+        ]
+        return " + ".join(parts) or "0"
 
     def overlaps(self, nest: Nest) -> list[str]:
         """C texts of the tests that no value that the loops read is stored in an array that they write."""
@@ -379,8 +402,7 @@ class Reader:
         live = stays or is_read_after(name, self.region)
         if statements.counts(name, found):
             if live and self.outlines:
-                why = f"the integer `{name}` is assigned in the scop and read after it"
-                raise refusal(node, self.source, why, "Use another variable there, or assign it after the scop.")
+                self.left[name] = node
             statements.names[name] = Unknown(f"`{name}` has no value here that poly knows")
             return []
         return self._declare_assigned(node, found, live)

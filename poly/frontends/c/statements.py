@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from pycparser import c_ast
 
+from poly.frontends.c.arithmetic import difference
 from poly.frontends.c.declarations import (
     ArrayName,
     CounterName,
@@ -27,7 +28,7 @@ from poly.frontends.c.declarations import (
 )
 from poly.frontends.c.inlining import is_value
 from poly.frontends.c.integers import Integers, stepped
-from poly.frontends.c.loops import STEPS, numerator
+from poly.frontends.c.loops import STEPS, Head, numerator
 from poly.frontends.c.place import CSource, marked, shown
 from poly.frontends.c.typed import INDICES, INTEGERS, Value, converted
 from poly.frontends.effects import iterated, joined, lost
@@ -273,9 +274,18 @@ class Statements(Integers):
             statements = [marked(ast.If(test, statements, []), node, self.source)]
         self.loops = around
         self.names = {**before, **self.meanings(behind, before)}
-        self.names[head.counter] = Unknown(f"`{head.counter}` counts a loop that does not run here")
+        self.names[head.counter] = self._behind(head)
         call = ast.Call(ast.Name("range", ast.Load()), head.arguments, [])
         return ast.For(ast.Name(head.counter, ast.Store()), call, statements, [])
+
+    def _behind(self, head: Head) -> Known | Unknown:
+        """A counter behind its loop: its end, which it reaches in steps of 1 if it starts no later."""
+        end = head.ends[0]
+        stops = head.step == 1 and len(head.ends) == 1 and not head.tests
+        apart = difference(Value(end, head.kind), Value(head.low, head.kind)) if stops else None
+        if apart is not None and self.proves(apart):
+            return Known(end, head.kind)
+        return Unknown(f"`{head.counter}` counts a loop that does not run here")
 
 
 def _initial_value(values: c_ast.Node, place: Sequence[int]) -> c_ast.Node | None:
