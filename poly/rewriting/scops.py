@@ -130,8 +130,8 @@ def _scop(
         outline = outlined(unit, region, label, reassociate)
         _check_declarations(region, source)
         nest = inside(outline.nest)
-        check(nest)
         _check_conditions(nest, start, source)
+        check(nest)
         return Scop(name, function.decl.name, begins, first, last, replace(outline, nest=nest))
     except PolyError as error:
         return Scop(name, function.decl.name, begins, first, last, None, error)

@@ -63,7 +63,7 @@ STAYS = {
     ),
     "no braces": (
         HEAD + "if (n > 3)\n#pragma scop\n" + LOOP + "x[i] = 1;\n#pragma endscop\n}\n",
-        "5:9: `#pragma scop` has no end in its block",
+        "5:9: `#pragma scop` stands behind `else`",
     ),
     "outside": ("#pragma scop\nint a;\n", "1:9: `#pragma scop` stands outside of functions"),
     "rows": (
@@ -77,6 +77,14 @@ STAYS = {
     "directive": (scop("#ifdef FAST\n" + LOOP + "x[i] = 1;\n#endif"), "4:9: a directive stands in the scop"),
     "parallel": (scop("#pragma omp parallel for\n" + LOOP + "x[i] = 1;"), "5:9: `#pragma omp parallel for` stands in"),
     "shared line": (scop(LOOP + "x[i] = 1;").replace("scop\n", "scop \\\n", 1), "4:9: the pragmas of this scop"),
+    "behind a label": (
+        scop(LOOP + "x[i] = 1;").replace("#pragma scop", "goto at; at:\n#pragma scop"),
+        "5:9: `#pragma scop` stands behind `else`, a label",
+    ),
+    "structure in a call": (
+        "struct S; int get(struct S *s); struct S *s;\n" + scop(LOOP + "x[i] = get(s);"),
+        "6:32: `get` is no function that poly knows",
+    ),
     "counter afterwards": (
         scop("for (i = 2; i < n; i++) x[i] = 1;").replace("endscop\n", "endscop\nx[0] = i;\n"),
         "3:9: the integer `i` is assigned in the scop and read after it",

@@ -109,11 +109,13 @@ def type_of(node: c_ast.Node, typedefs: Mapping[str, c_ast.Node]) -> CType | Non
 
 def unknown_type(name: str, declared: c_ast.Decl, typedefs: Mapping[str, c_ast.Node]) -> tuple[str, str]:
     """Why a variable can't be used whose type poly has not, and what to write instead."""
-    if _has_members(declared.type, typedefs):
+    if has_members(declared.type, typedefs):
         if isinstance(declared.type, c_ast.ArrayDecl):
             return f"`{name}` is an array of structures", "Keep each of their members in an array of its own."
-        why = f"`{name}` is a structure or points to one: loops have numbers and arrays alone"
-        return why, f"Copy the members that they use before the loops: `double *x = {name}->x;`, `int n = {name}->n;`."
+        return (
+            f"`{name}` is a structure or points to one, and no number",
+            "Name one of its members, as `s.n` or `p->x[i]`.",
+        )
     rows = declared.type
     while isinstance(rows, c_ast.ArrayDecl) or (rows is declared.type and isinstance(rows, c_ast.PtrDecl)):
         rows = rows.type
@@ -128,13 +130,13 @@ def unknown_type(name: str, declared: c_ast.Decl, typedefs: Mapping[str, c_ast.N
     return f"`{name}` has a type that poly has not", "Use double, float, int, long, short or char, and arrays of these."
 
 
-def _has_members(node: c_ast.Node, typedefs: Mapping[str, c_ast.Node]) -> bool:
+def has_members(node: c_ast.Node, typedefs: Mapping[str, c_ast.Node]) -> bool:
     """Whether a declared type is a structure, or an array of them or a pointer to them."""
     match node:
         case c_ast.IdentifierType(names=[name]) if name in typedefs:
-            return _has_members(typedefs[name], typedefs)
+            return has_members(typedefs[name], typedefs)
         case c_ast.ArrayDecl(type=inner) | c_ast.PtrDecl(type=inner) | c_ast.TypeDecl(type=inner):
-            return _has_members(inner, typedefs)
+            return has_members(inner, typedefs)
         case c_ast.Struct(name=name) | c_ast.Union(name=name):
             return name is None or f"struct {name}" != UNKNOWN
     return False
@@ -185,13 +187,21 @@ class Unknown:
 
 
 @dataclass(frozen=True)
+class Unusable:
+    """A variable that no value names, such as a structure: why, and what to write instead."""
+
+    why: str
+    remedy: str
+
+
+@dataclass(frozen=True)
 class ElementName:
     """A scalar that the loops change for their caller: the one element of an array of its name."""
 
     dtype: str
 
 
-Meaning = CounterName | SizeName | ArrayName | ScalarName | ElementName | Known | Unknown
+Meaning = CounterName | SizeName | ArrayName | ScalarName | ElementName | Known | Unknown | Unusable
 
 
 @dataclass

@@ -22,7 +22,9 @@ from poly.frontends.c.declarations import (
     ScalarName,
     SizeName,
     Unknown,
+    Unusable,
     Uses,
+    has_members,
     integer_contexts,
     subscript_names,
     type_of,
@@ -362,6 +364,9 @@ class Reader:
         name = node.name
         if name is None or (name not in self.uses.found and name not in self.integers):
             return
+        if found is None and has_members(node.type, self.typedefs):
+            self.statements.names[name] = Unusable(*unknown_type(name, node, self.typedefs))
+            return
         if found is None:
             raise refusal(node, self.source, *unknown_type(name, node, self.typedefs))
         if "volatile" in node.quals:
@@ -386,6 +391,9 @@ class Reader:
         """A local that is declared before the region: it is the region's own if its value neither comes nor goes."""
         name, found = node.name, type_of(node.type, self.typedefs)
         statements = self.statements
+        if found is None and has_members(node.type, self.typedefs):
+            self._declare_argument(node)
+            return []
         if found is None:
             return statements.block([node])
         stays = any(storage in node.storage for storage in STORED)

@@ -74,6 +74,9 @@ def region_at(function: c_ast.FuncDef, start: c_ast.Pragma, source: CSource) -> 
     assert around is not None, "the pragma is in this function"
     inner, *outer = around
     ends = [at for at, node in enumerate(inner.after) if is_pragma(node, "endscop")]
+    if not ends and _is_alone(function.body, start):
+        why = "`#pragma scop` stands behind `else`, a label, or the head of a loop or condition, with one statement"
+        raise refusal(start, source, why, "Write braces around it, the loops and `#pragma endscop`.")
     if not ends:
         remedy = "Write `#pragma endscop` after the loops, in the same block."
         raise refusal(start, source, "`#pragma scop` has no end in its block", remedy)
@@ -83,6 +86,13 @@ def region_at(function: c_ast.FuncDef, start: c_ast.Pragma, source: CSource) -> 
         raise refusal(nested[0], source, "a scop begins before the last one ends", "End that one before.")
     rest = Around(inner.before, inner.after[ends[0] + 1 :], inner.loop)
     return ScopRegion(function, body, (rest, *outer), start, inner.after[ends[0]])
+
+
+def _is_alone(node: c_ast.Node, start: c_ast.Pragma) -> bool:
+    """Whether a pragma is in a block without braces, which pycparser makes of it and one statement."""
+    if isinstance(node, c_ast.Compound) and any(item is start for item in node.block_items or ()):
+        return bool(node.coord.line == start.coord.line)
+    return any(_is_alone(child, start) for child in node)
 
 
 def stray_ends(function: c_ast.FuncDef, regions: list[ScopRegion]) -> list[c_ast.Pragma]:

@@ -21,6 +21,7 @@ from poly.frontends.c.declarations import (
     ScalarName,
     SizeName,
     Unknown,
+    Unusable,
 )
 from poly.frontends.c.facts import implied
 from poly.frontends.c.place import marked, shown
@@ -163,6 +164,8 @@ class Values(Arithmetic):
             case Unknown(why):
                 self.lost.add(name)
                 raise self.refuse(node, why, REMEDY)
+            case Unusable(why, remedy):
+                raise self.refuse(node, why, remedy)
             case ArrayName():
                 raise self.refuse(node, f"`{name}` is a whole array", f"Name one element of it: `{name}[i]`.")
         raise self.refuse(
@@ -177,6 +180,8 @@ class Values(Arithmetic):
             subscripts.insert(0, base.subscript)
             base = base.name
         meaning = self.names.get(base.name) if isinstance(base, c_ast.ID) else None
+        if isinstance(meaning, Unusable):
+            raise self.refuse(node, meaning.why, meaning.remedy)
         if not isinstance(base, c_ast.ID) or not isinstance(meaning, ArrayName):
             raise self.refuse(base, f"`{shown(base)}` is no array", "Index a parameter or local array: `A[i][j]`.")
         if len(subscripts) != len(meaning.type.extents):
