@@ -334,7 +334,7 @@ def _finished(form: Form, target: Target) -> Form:
     """
     for rule in (partial(register_tiles, isa=target.isa), lines):
         form = rule(form) or form
-    form = _on_cpus(target, in_tiles_of_rows, form, target.caches.l2) or form
+    form = _on_cpus(target, in_tiles_of_rows, form, target.caches, target.rates.rows) or form
     beside = interleaved(form)
     with suppress(TooCostly), limited(AFFORDABLE, reserve=RESERVE):
         sections = _on_cpus(target, sectioned, form, target.caches)

@@ -124,7 +124,7 @@ def all_forms(nest: Nest, target: Target, product: Product | None) -> Iterator[F
 def _forms_of(form: Form, target: Target) -> Iterator[Form]:
     """The vectorised forms of one order of loops."""
     simple = in_lanes(form)
-    rows = in_tiles_of_rows(form, target.caches.l2)
+    rows = in_tiles_of_rows(form, target.caches, target.rates.rows)
     special = (register_tiles(form, target.isa), rows, lines(form), interleaved(form), *time_tiles(form, target))
     yield simple
     yield from (in_lanes(made) for made in special if made is not None)

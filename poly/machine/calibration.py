@@ -31,7 +31,7 @@ from poly.machine.probes import Probes, probes
 
 logger = logging.getLogger("poly.calibrate")
 
-VERSION = 9
+VERSION = 10
 """Incremented when the probes change, which invalidates older calibrations."""
 
 MEMORY = "memory"
@@ -42,6 +42,9 @@ that still lie there are read by."""
 
 DISTANCES, GAIN = (0, 2048, 4096), 0.05
 """Bytes by which loops may fetch ahead, and the part of the time that it has to gain: without, code is shorter."""
+
+AS_GOOD = 0.97
+"""The part of the best rate to which fewer rows have to come that are read at once."""
 
 LARGE = 32 << 20
 """Bytes from which an array counts as large."""
@@ -108,13 +111,20 @@ def measure_rates(machine: Machine) -> Measured:
     ]
     bandwidths = tuple(one for many in threads for one in _bandwidths(machine, probe, many))
     size = max(size for level, size in footprints(machine, 1) if level == MEMORY)
-    return Measured(tuple(peaks), bandwidths, None, starts, best_ahead(probe.ahead(size, DISTANCES)))
+    ahead, rows = best_ahead(probe.ahead(size, DISTANCES)), best_rows(probe.rows(size))
+    return Measured(tuple(peaks), bandwidths, None, starts, ahead, rows)
 
 
 def best_ahead(seconds: Mapping[int, float]) -> int:
     """The distance by which loops are the fastest that fetch ahead; 0 unless one gains."""
     best = min(seconds, key=seconds.__getitem__)
     return best if seconds[best] < (1 - GAIN) * seconds[0] else 0
+
+
+def best_rows(seconds: Mapping[int, float]) -> int:
+    """The least number of rows that are read at once about as fast as any: more take registers and longer code."""
+    least = min(seconds.values())
+    return min(rows for rows, taken in seconds.items() if AS_GOOD * taken <= least)
 
 
 _measured_once, _rates_once = lru_cache(measure), lru_cache(measure_rates)

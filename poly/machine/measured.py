@@ -11,6 +11,9 @@ from typing import Any
 
 from microkernels.cached import cached_property
 
+USUAL_ROWS = 8
+"""The rows of a matrix that loops read at once where that was not measured."""
+
 
 @dataclass(frozen=True)
 class Peak:
@@ -156,6 +159,8 @@ class Measured:
     starts: ThreadStarts | None = None
     ahead: int = 0
     """The bytes by which loops that read what lies in memory fetch it ahead; 0 where that gains nothing."""
+    rows: int = USUAL_ROWS
+    """The rows of a matrix in memory that loops read at once."""
 
     def peak(self, dtype: str, threads: int = 1) -> float:
         """GFLOP/s; for a thread count that was not measured, the rate of one thread times the count."""
@@ -181,7 +186,14 @@ def parsed(text: str | None) -> Measured | None:
             for b in data["bandwidths"]
         )
         starts = ThreadStarts(**data["starts"]) if data.get("starts") else None
-        made = Measured(peaks, bandwidths, _tiles(data.get("tiles")), starts, int(data.get("ahead", 0)))
+        made = Measured(
+            peaks,
+            bandwidths,
+            _tiles(data.get("tiles")),
+            starts,
+            int(data.get("ahead", 0)),
+            int(data.get("rows", USUAL_ROWS)),
+        )
     except (ValueError, KeyError, TypeError):
         return None
     return made if peaks and bandwidths else None

@@ -26,6 +26,7 @@ SOURCE = """
 #define STREAMS 8
 #define BLOCK 32 /* as many vectors as codegen/lanes/selection_loop.py looks through at a time */
 #define PARTS 8
+#define ROW (16448 / VECTOR_BYTES) /* vectors of some pages and a line, so that rows do not share sets of caches */
 
 static double now(void) {{
     struct timespec t;
@@ -153,6 +154,37 @@ void stream_ahead(int64_t vectors, int64_t rounds, int64_t choices, const int64_
     float_sink = sum[0][0];
     free(all);
 }}
+
+/* Reads so many vectors as rows, `rows` of them at once, which must be a constant. */
+static inline __attribute__((always_inline)) void read_rows(const float_vector *from, int64_t vectors, int64_t rows,
+                                                            float_vector *sum)
+{{
+    for (const float_vector *tile = from; tile < from + vectors; tile += rows * ROW)
+        for (int64_t i = 0; i < ROW; i++)
+            _Pragma("GCC unroll 32")
+            for (int64_t r = 0; r < rows; r++) sum[r % (BLOCK / 8)] += tile[r * ROW + i];
+}}
+
+/* The least seconds per vector in which parts of an array are read as rows, so many of them at once: as by a product of
+   a matrix and a vector that takes the next elements of some rows. Each sample reads the part behind the one before. */
+void stream_rows(int64_t vectors, int64_t rounds, int64_t choices, const int64_t *rows, double *least)
+{{
+    float_vector *all = aligned_alloc(4096, vectors * VECTOR_BYTES), sum[BLOCK / 8] = {{{{0}}}};
+    for (int64_t i = 0; i < vectors; i++) all[i] = (float_vector){{0}} + 1.0f;
+    const int64_t part = vectors / PARTS;
+    for (int64_t n = 0; n < rounds * choices; n++) {{
+        const float_vector *const from = all + n % PARTS * part;
+        const int64_t choice = n % choices, step = rows[choice] * ROW, end = part / step * step;
+        if (!end) continue;
+        const double start = now();
+        switch (rows[choice]) {{ {rows} }}
+        const double seconds = (now() - start) / end;
+        least[choice] = n < choices || seconds < least[choice] ? seconds : least[choice];
+    }}
+    for (int s = 1; s < BLOCK / 8; s++) sum[0] += sum[s];
+    float_sink = sum[0][0];
+    free(all);
+}}
 """
 
 DECLARATIONS = """
@@ -162,6 +194,7 @@ double start_threads(int64_t times, int threads);
 double stream_read(int64_t vectors, int64_t passes, int threads);
 double stream_triad(int64_t vectors, int64_t passes, int threads);
 void stream_ahead(int64_t vectors, int64_t rounds, int64_t choices, const int64_t *ahead, double *least);
+void stream_rows(int64_t vectors, int64_t rounds, int64_t choices, const int64_t *rows, double *least);
 """
 
 TYPICAL_BYTES_PER_SECOND = 50e9
@@ -173,11 +206,14 @@ ASLEEP = 0.03
 STREAM_VECTORS = 64
 """Array lengths in vectors are multiples of this, for whole pages and whole STREAMS."""
 
-AHEAD_VECTORS = 256
+PARTS_VECTORS = 256
 """The same, for whole blocks in whole parts."""
 
-AHEAD_ROUNDS = 12
-"""The samples of each distance at which is fetched."""
+ROWS = (2, 4, 8, 12, 16, 24)
+"""Rows of a matrix that may be read at once."""
+
+ROUNDS = 12
+"""The samples of each choice of how an array is read."""
 
 
 class Probes:
@@ -186,7 +222,8 @@ class Probes:
     def __init__(self, target: isa.ISA) -> None:
         self.vector_bytes = target.vector_bytes
         self.accumulators = 24 if target.registers >= 32 else 12
-        source = SOURCE.format(vector_bytes=self.vector_bytes, accumulators=self.accumulators)
+        rows = " ".join(f"case {many}: read_rows(from, end, {many}, sum); break;" for many in ROWS)
+        source = SOURCE.format(vector_bytes=self.vector_bytes, accumulators=self.accumulators, rows=rows)
         library = load(source, DECLARATIONS, ("-O3", "-fopenmp", *target.flags))
         self.lib: Any = library.lib
         self._ffi = library.ffi
@@ -220,10 +257,17 @@ class Probes:
 
     def ahead(self, footprint: int, choices: Sequence[int]) -> dict[int, float]:
         """Seconds of reading a part of `footprint` bytes while what lies so far ahead (0: nothing) is fetched."""
-        vectors = max(1, footprint // self.vector_bytes // AHEAD_VECTORS) * AHEAD_VECTORS
+        return self._least(self.lib.stream_ahead, footprint, choices)
+
+    def rows(self, footprint: int) -> dict[int, float]:
+        """Seconds of a vector of `footprint` bytes, by the rows that are read at once; 0 where those are too few."""
+        return self._least(self.lib.stream_rows, footprint, ROWS)
+
+    def _least(self, probe: Any, footprint: int, choices: Sequence[int]) -> dict[int, float]:
+        vectors = max(1, footprint // self.vector_bytes // PARTS_VECTORS) * PARTS_VECTORS
         wanted, least = array("q", choices), array("d", [0.0] * len(choices))
         pointers = (self._ffi.from_buffer("int64_t[]", wanted), self._ffi.from_buffer("double[]", least))
-        self.lib.stream_ahead(vectors, AHEAD_ROUNDS, len(choices), *pointers)
+        probe(vectors, ROUNDS, len(choices), *pointers)
         return dict(zip(choices, least, strict=True))
 
     def _stream(self, probe: Any, arrays: int, footprint: int, threads: int, seconds: float) -> float:

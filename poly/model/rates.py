@@ -9,7 +9,7 @@ from microkernels.cached import cached_property
 from microkernels.dtypes import DType
 from microkernels.isa import ISA, ISAS
 from poly.machine.calibration import cautious, described
-from poly.machine.measured import Measured, TileCosts
+from poly.machine.measured import USUAL_ROWS, Measured, TileCosts
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,8 @@ class Rates:
     """The bytes that a core keeps of the last level, if it has less than its share."""
     ahead: int = 0
     """The bytes by which loops fetch ahead what they read from memory; 0 if they do not."""
+    rows: int = USUAL_ROWS
+    """The rows of a matrix in memory that loops read at once."""
     alone: tuple[float, float] = (0.0, 0.0)
     """Bytes per second from the last level and from memory while the other threads wait, if more than its share."""
 
@@ -115,4 +117,5 @@ def from_machine(measured: Measured, isa: ISA, threads: int) -> Rates:
     starts = measured.starts
     more = {"start": starts.awake, "wake": min(starts.asleep, LONGEST)} if starts else {}
     tiles = measured.tiles or cautious(_described_name(isa), USUAL)
-    return Rates(flops, l2, l3, memory, tiles, **more, room=room, ahead=measured.ahead, alone=far(1))
+    ahead, rows = measured.ahead, measured.rows
+    return Rates(flops, l2, l3, memory, tiles, **more, room=room, ahead=ahead, rows=rows, alone=far(1))

@@ -12,6 +12,7 @@ from poly import f32, f64, i32
 from poly.autoschedule.rules import rows as rows_in_lanes
 from poly.autoschedule.rules import sharing
 from poly.autoschedule.rules.form import Form
+from poly.model.core import Caches
 
 B, C, H, M, N, W = poly.sizes("B C H M N W")
 
@@ -121,7 +122,7 @@ def shared(nest):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sharing, "WORTH", 0)
         form = sharing.summed_apart(Form.fixed((), poly.schedule(nest)), 2)
-    tiled = form and rows_in_lanes.in_tiles_of_rows(form, 1 << 20)
+    tiled = form and rows_in_lanes.in_tiles_of_rows(form, Caches(32 << 10, 1 << 20, 0), 12)
     return form and (tiled or form).tried
 
 

@@ -11,7 +11,12 @@ import pytest
 import poly
 from microkernels.isa import AVX2, ISA
 from poly import f32, i32
-from poly.machine.calibration import best_ahead
+from poly.analysis.bounds import check
+from poly.autoschedule.rules.form import Form
+from poly.autoschedule.rules.rows import in_tiles_of_rows
+from poly.ir.tree import bands
+from poly.machine.calibration import best_ahead, best_rows
+from poly.model.core import Caches
 from poly.model.host import known_rates
 from poly.model.rates import Rates
 
@@ -35,9 +40,30 @@ def powers(x: f32[N], y: f32[N]):
         y[i] = exp(x[i])
 
 
+@poly.nest
+def both_ways(A: f32[M, N], x: f32[N], y: f32[N], u: f32[M], v: f32[M]):
+    for i in range(M):
+        for j in range(N):
+            u[i] += A[i, j] * x[j]
+            y[j] += A[i, j] * v[i]
+
+
 @pytest.mark.parametrize(("near", "far", "best"), [(0.96, 0.99, 0), (0.9, 0.8, 4096), (0.9, 1.2, 2048), (1.4, 1.3, 0)])
 def test_the_fastest_distance_counts_if_it_gains(near: float, far: float, best: int) -> None:
     assert best_ahead({0: 1.0, 2048: near, 4096: far}) == best
+
+
+@pytest.mark.parametrize(("eight", "sixteen", "best"), [(0.9, 0.88, 8), (0.9, 0.8, 16), (1.1, 1.2, 4)])
+def test_as_few_rows_are_read_at_once_as_are_about_the_fastest(eight: float, sixteen: float, best: int) -> None:
+    assert best_rows({4: 1.0, 8: eight, 16: sixteen}) == best
+
+
+def test_products_of_vectors_take_as_many_rows_at_once_as_the_machine_says() -> None:
+    whole = Form.fixed((), poly.schedule(check(both_ways.with_sizes({"M": 1200, "N": 2000}))))
+    for last, rows, taken in ((4 << 20, 8, 8), (4 << 20, 16, 16), (16 << 20, 16, 8)):
+        form = in_tiles_of_rows(whole, Caches(32 << 10, 1 << 20, last), rows)
+        assert form is not None
+        assert max(band.unroll for band in bands(form.tried.tree)) == taken
 
 
 @pytest.mark.skipif(not AVX2.runs_here(), reason="functions of whole vectors are for these instruction sets")

@@ -270,6 +270,7 @@ def test_the_probes_give_positive_rates() -> None:
     assert probe.read(8 << 10, seconds=1e-5) > 0
     assert probe.triad(8 << 10, seconds=1e-5) > 0
     assert min(probe.ahead(1 << 17, (0, 2048)).values()) > 0
+    assert [rows for rows, seconds in probe.rows(1 << 20).items() if seconds > 0] == [2, 4]
 
 
 def test_the_table_and_the_facts_name_everything() -> None:

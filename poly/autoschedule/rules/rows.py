@@ -39,6 +39,8 @@ from poly.ir.nest import Nest, Statement
 from poly.ir.paths import loops_around, paths
 from poly.ir.strides import SELDOM, accesses, extent, is_contiguous, moved_iterator
 from poly.ir.tree import Band, bands, only_loops, parts, statements
+from poly.machine.measured import USUAL_ROWS
+from poly.model.core import Caches
 from poly.schedules.schedule import Schedule
 from poly.schedules.steps import Distribute, Interchange, Order, Split, Step, Unroll, Vectorize
 
@@ -89,15 +91,16 @@ def _is_updated(nest: Nest, statement: Statement, along: str, across: str) -> bo
     return reads and along in names and across not in names and bool(nest.array(statement.target.array).shape)
 
 
-def in_tiles_of_rows(form: Form, cache: int) -> Form | None:
+def in_tiles_of_rows(form: Form, caches: Caches, rows: int) -> Form | None:
     """The form with products of a matrix and vectors in tiles of rows; None if it has none.
 
-    Half of the cache holds the rows of a tile.
+    Of matrices that no cache holds, a tile has at most `rows` rows, of all together. In a cache few are as fast,
+    and sums of more rows than registers hold are slower. Half of the second level holds a tile.
     """
 
     def tiled(made: Schedule) -> Schedule:
         for outer in bands(made.tree):
-            made = _in_tiles(made, outer, cache) or made
+            made = _in_tiles(made, outer, caches, rows) or made
         return made
 
     first = tiled(form.tried)
@@ -106,7 +109,7 @@ def in_tiles_of_rows(form: Form, cache: int) -> Form | None:
     return form.then(lambda made, values: tiled(made), first, (("rows", "in tiles"),))
 
 
-def _in_tiles(made: Schedule, outer: Band, cache: int) -> Schedule | None:
+def _in_tiles(made: Schedule, outer: Band, caches: Caches, rows: int) -> Schedule | None:
     """The schedule with the loops in a loop over rows in tiles of these; None if that is illegal, or gains nothing."""
     nest, inner, whole = made.nest, only_loops(parts(outer.body)), extent(made.nest, outer)
     if whole is None or outer.parallel or outer.unroll > 1 or not inner:
@@ -119,7 +122,8 @@ def _in_tiles(made: Schedule, outer: Band, cache: int) -> Schedule | None:
             return None
         streams |= arrays
         row += sum(length * nest.array(array).dtype.size for array in arrays)
-    most = min(STREAMS // len(streams), cache // 2 // row)
+    at_once = rows if whole * row > max(caches.l2, caches.l3) else USUAL_ROWS
+    most = min(at_once // len(streams), caches.l2 // 2 // row)
     tiles = (_tiled(made, outer, inner, size) for size in range(most, 1, -1) if whole % size == 0)
     return next(filter(None, tiles), None)
 
