@@ -46,6 +46,7 @@ from codegen.lanes.spread import in_vectors, spread_names
 from codegen.lanes.vector_calls import VectorCalls, fetched, vector_calls
 from codegen.lanes.whole import whole_vector
 from codegen.macros import EACH_LANE, EACH_VECTOR, IN_ORDER
+from codegen.outer_loops import OuterLines, has_loops, outer_lanes
 from codegen.scalar import StatementPrinter
 from codegen.scope import LoopScope
 from codegen.style import Line, around, block, branch
@@ -78,7 +79,8 @@ def vector_loop(writer: LoopWriter, loop: For, scope: LoopScope) -> list[cgen.Ge
         return VectorLoop(writer, loop, scope).tiled(tile)
     if not loop.mark.vectorize or loop.end is None:
         return None
-    return VectorLoop(writer, replace(loop, body=written_out(loop.body)), scope).lines(loop.end)
+    made = VectorLoop(writer, replace(loop, body=written_out(loop.body)), scope)
+    return made.around_others() or made.lines(loop.end)
 
 
 def begun(
@@ -119,6 +121,15 @@ class VectorLoop:
     def _inside(self) -> VectorLoop:
         """The loop with the scope inside it."""
         return self._within(self.scope.inside(self.loop))
+
+    def around_others(self) -> list[cgen.Generable] | None:
+        """The C of a loop whose lanes go through inner loops together; None if it has none, or they can't."""
+        if not self.writer.tiles or not has_loops(self.loop.body):
+            return None
+        outer, inside = outer_lanes(self.loop, self._program), self.scope.inside(self.loop)
+        if outer is None:
+            return None
+        return OuterLines(outer, self._program, self._elements, self.writer.write, self.writer.in_order, inside).lines()
 
     def lines(self, end: Int) -> list[cgen.Generable] | None:
         """The C of the loop up to its end; None if its iterations depend on each other in other ways than these."""

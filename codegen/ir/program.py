@@ -19,6 +19,8 @@ APART = (2, 4)
 Threading = Literal["openmp", "pthreads", "none"]
 """The way to distribute the iterations of a parallel loop to threads."""
 
+VECTORS = 4
+"""The vectors that a loop in lanes computes side by side, which hide each other's latency."""
 MOST_VECTORS = 8
 """The most vectors of a register tile (codegen/lanes/register_tile.py) for each element that an iteration keeps."""
 

@@ -23,7 +23,7 @@ from codegen.elements import Element
 from codegen.ir.expr import loads
 from codegen.ir.integer import Compare, Int, Linear, Test, minimum
 from codegen.ir.loop_ir import For
-from codegen.ir.program import Assign, Program
+from codegen.ir.program import VECTORS, Assign, Program
 from codegen.lanes.counted import counted, each_lane, lane_index
 from codegen.lanes.simd import LaneReduction, neutral
 from codegen.lanes.vector_calls import Kept, VectorCalls, in_lanes
@@ -33,8 +33,6 @@ from codegen.scalar import StatementPrinter
 from codegen.style import Line
 from microkernels.dtypes import DType, i32
 
-VECTORS = 4
-"""The vectors that a loop reduces into, which hide each other's latency."""
 PART_OF_REGISTERS = 2
 """The vectors reduced into take at most one register in this many."""
 MASKED_SIZE = 4

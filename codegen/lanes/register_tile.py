@@ -192,11 +192,13 @@ class TileLoop:
             return counted("int", names.number, vectors, lines) if vectors > 1 else style.Braces(lines)
 
         def moved(numbers: Sequence[int], load: bool) -> list[cgen.Generable]:
-            whole = [n for n in numbers if not left and self._is_vector(elements[n])]
+            whole = [n for n in numbers if not left and is_vector(elements[n], self.printer)]
             lines: list[cgen.Generable] = [
                 self._moved(lanes[elements[n]], elements[n], load) for n in numbers if n not in whole
             ]
-            vectors = [self._moved_whole(n, names.lanes[n], elements[n], load) for n in whole]
+            vectors = [
+                moved_whole(self._type(n), f"&{names.lanes[n]}.all", elements[n], self.printer, load) for n in whole
+            ]
             return [style.IfStatement(Line(f"lane < {left}"), style.Braces(lines))] if left else [*vectors, *lines]
 
         every = range(len(elements))
@@ -221,19 +223,6 @@ class TileLoop:
         memory, names = self.printer.element(element), self.printer.element_names(element)
         return Line(f"{lane} = {memory};" if load else f"{memory} = {lane};", names)
 
-    def _is_vector(self, element: Element) -> bool:
-        """Whether the lanes' elements are one behind the other."""
-        each = zip(element.indices, strides(self.printer.buffers[element.array]), strict=True)
-        steps = [index.coefficient("lane") * stride for index, stride in each if "lane" in index.names]
-        return len(steps) == 1 and steps[0].number == 1
-
-    def _moved_whole(self, number: int, lanes: str, element: Element, load: bool) -> Whole:
-        """A vector loaded from or stored to its elements: of a loop over the lanes, gcc makes moves of words."""
-        first = Element(element.array, tuple(index.substitute({"lane": Linear()}) for index in element.indices))
-        place, names = f"&{self.printer.element(first)}", self.printer.element_names(first)
-        kind, vector = f"{WHOLE}_{self._type(number)}", f"&{lanes}.all"
-        return Whole(f"load_{kind}({vector}, {place});" if load else f"store_{kind}({place}, {vector});", names)
-
     def _dtype(self, number: int) -> DType:
         return self.printer.buffers[self.tile.kept[number].array].dtype
 
@@ -242,6 +231,21 @@ class TileLoop:
 
     def _zero(self, number: int) -> str:
         return literal(0, self._dtype(number)).text
+
+
+def is_vector(element: Element, printer: StatementPrinter) -> bool:
+    """Whether the elements of all lanes are one behind the other."""
+    each = zip(element.indices, strides(printer.buffers[element.array]), strict=True)
+    steps = [index.coefficient("lane") * stride for index, stride in each if "lane" in index.names]
+    return len(steps) == 1 and steps[0].number == 1
+
+
+def moved_whole(kind: str, vector: str, element: Element, printer: StatementPrinter, load: bool) -> Whole:
+    """A vector of a type loaded from or stored to its elements: of a loop over the lanes, gcc makes moves of words."""
+    first = Element(element.array, tuple(index.substitute({"lane": Linear()}) for index in element.indices))
+    place, names = f"&{printer.element(first)}", printer.element_names(first)
+    move = f"load_{WHOLE}_{kind}({vector}, {place});" if load else f"store_{WHOLE}_{kind}({place}, {vector});"
+    return Whole(move, names)
 
 
 @dataclass(frozen=True)

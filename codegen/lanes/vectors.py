@@ -10,7 +10,7 @@ from codegen.elementary import vector_functions
 from codegen.lanes.simd import neutral
 from codegen.macros import EACH_LANE, SHUFFLE
 from microkernels.ctext import INLINE
-from microkernels.dtypes import DTYPES, DType, f32, f64
+from microkernels.dtypes import DTYPES, DType, f32, f64, i16, i32
 
 VECTOR = re.compile(r"\b(\w+?)_((?:f|i|u)\d+)x(\d+)\(")
 
@@ -232,12 +232,66 @@ def _whole(operation: str, dtype: DType, lanes: int) -> str:
     return f"{INLINE} void {operation}_{WHOLE}_{name}({parameters})\n{{\n    {kind}\n    {copy}\n}}"
 
 
+WIDENED = "widened"
+"""The word in the names of functions that load elements of a smaller type: `u8_widened_f32x8`."""
+BUILTINS = "#if defined(__AVX2__) && defined(__GNUC__) && !defined(__clang__)"
+"""Where gcc has instructions that it doesn't find by itself, as clang does."""
+WORDS = {4: ("int", "{bits, 0, 0, 0}"), 8: ("long long", "{bits, 0}")}
+"""The integers of a part of 16 bytes, and the vector of them with one first."""
+
+
+def _widened(operation: str, dtype: DType, lanes: int) -> str:
+    """The function that loads elements of a smaller type, and converts them.
+
+    They are widened by two at a time: to widen by four, compilers take lanes apart.
+    """
+    name, source = f"{dtype.name}x{lanes}", DTYPES[operation]
+    steps = [one for one in (i16, i32) if not source.is_float and source.size < one.size <= dtype.size]
+    value, lines = "few", [_typedef(source.c_name, lanes * source.size, "part")]
+    for one in steps:
+        lines.append(_typedef(one.c_name, lanes * one.size, f"{one.name}_part"))
+        value = f"__builtin_convertvector({value}, {one.name}_part)"
+    lines += ["part few;", "__builtin_memcpy(&few, from, sizeof few);"]
+    lines.append(f"*x = __builtin_convertvector({value}, {name});")
+    if lanes * dtype.size == BUILTIN_BYTES:
+        lines = [BUILTINS, *_by_builtins(source, dtype, lanes), "#else", *lines, "#endif"]
+    text = "\n".join(line if line.startswith("#") else f"    {line}" for line in lines)
+    return f"{INLINE} void {operation}_{WIDENED}_{name}({name} *x, const {source.c_name} *from)\n{{\n{text}\n}}"
+
+
+BUILTIN_BYTES = 32
+"""The bytes of the vectors that the instructions make."""
+
+
+def _by_builtins(source: DType, dtype: DType, lanes: int) -> list[str]:
+    """The same by gcc's names of AVX2's instructions."""
+    size, kind = lanes * source.size, {1: "char", 2: "short"}.get(source.size, source.c_name)
+    lines, value = [_typedef(kind, 16, "part")], "few"
+    if size in WORDS:
+        word, first = WORDS[size]
+        lines += [_typedef(word, 16, "words"), f"{word} bits;", "__builtin_memcpy(&bits, from, sizeof bits);"]
+        value = f"(part)(words){first}"
+    else:
+        lines += ["part few;", "__builtin_memcpy(&few, from, sizeof few);"]
+    if source.size < i32.size:
+        extend = f"pmov{'z' if source.name.startswith('u') else 's'}x{'b' if source.size == 1 else 'w'}d"
+        value = f"__builtin_ia32_{extend}{lanes * i32.size * 8}({value})"
+    if dtype == f64:
+        value = f"__builtin_ia32_cvt{'ps' if source.is_float else 'dq'}2pd256({value})"
+    return [*lines, f"*x = __builtin_convertvector({value}, {dtype.name}x{lanes});"]
+
+
+def _typedef(kind: str, bytes: int, name: str) -> str:
+    return f"typedef {kind} {name} __attribute__((vector_size({bytes})));"
+
+
 MAKERS: Mapping[str, Callable[[str, DType, int], str]] = {
     "into": _into,
     "scan": _scan,
     "shift": _shift,
     "behind": _behind,
     PART: _part,
+    WIDENED: _widened,
     WHOLE: _whole,
     vector_functions.OF_VECTOR: vector_functions.text,
 }

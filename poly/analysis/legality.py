@@ -123,11 +123,23 @@ def lane_conflict(nest: Nest, tree: Node, loop: str) -> Dependence | None:
     found = paths(tree)
     every = (_carried((d,), found, loop) for d in ordered)
     carried = next((d for d in every if d is not None and not reads_first(nest, tree, loop, d)), None)
-    inner = (other for band in bands(tree) if band.name == loop for other in bands(band.body))
-    innermost = all(is_written_out(nest, tree, other) for other in inner)
-    if carried is not None or not innermost:
+    if carried is not None or not _is_innermost(nest, tree, loop):
         return carried
     return _colliding(nest, known.races, tree, loop) or _meeting(nest, ordered, tree, loop)
+
+
+def mark_conflict(nest: Nest, tree: Node, loop: str) -> Dependence | None:
+    """The first dependence that forbids the mark `vectorize`, restricted to the carried pairs.
+
+    Lanes that go through loops inside together have nothing to combine: no two iterations may depend on each other.
+    """
+    return lane_conflict(nest, tree, loop) if _is_innermost(nest, tree, loop) else race(nest, tree, loop)
+
+
+def _is_innermost(nest: Nest, tree: Node, loop: str) -> bool:
+    """Whether all loops inside a loop are written out."""
+    inner = (other for band in bands(tree) if band.name == loop for other in bands(band.body))
+    return all(is_written_out(nest, tree, other) for other in inner)
 
 
 def is_written_out(nest: Nest, tree: Node, band: Band) -> bool:
@@ -278,7 +290,7 @@ def iterates(nest: Nest, tree: Node, loop: str) -> bool:
 def illegal_mark(nest: Nest, tree: Node) -> tuple[Band, Dependence] | None:
     """The first loop that is illegally marked parallel or vectorised, with the dependence that it carries."""
     for band in bands(tree):
-        for marked, check in ((band.parallel, race), (band.vectorize, lane_conflict)):
+        for marked, check in ((band.parallel, race), (band.vectorize, mark_conflict)):
             carried = check(nest, tree, band.name) if marked else None
             if carried is not None:
                 return band, carried

@@ -11,12 +11,47 @@ import islpy as isl
 from codegen.ir.expr import Load
 from codegen.ir.integer import Int
 from poly.analysis.contraction import Contraction, exchange, overlapping, recognise
-from poly.ir.instances import coordinate
+from poly.ir.instances import box_extents, coordinate
 from poly.ir.layout import step
 from poly.ir.nest import Array, Nest, Statement
 
 ASSUMED = 1024
 """The extent that the model assumes for a loop whose size is symbolic."""
+FEWER = 64
+"""The same of a size that others are reduced by: nothing would run in `for x in range(W - R)` if both were equal."""
+
+
+def assumed(nest: Nest) -> dict[str, int]:
+    """The values that the model assumes for open sizes: ASSUMED, or FEWER if they leave loops nothing otherwise."""
+    usual = dict.fromkeys(nest.sizes, ASSUMED)
+    small = _subtracted(nest) if usual else frozenset[str]()
+    forms = (usual, usual | dict.fromkeys(small, FEWER)) if small else ()
+    domains = [statement.domain for statement in nest.statements]
+    return next((one for one in forms if all(_has_several(domain, one) for domain in domains)), usual)
+
+
+def _has_several(domain: isl.Set, values: Mapping[str, int]) -> bool:
+    """Whether loops have more than one iteration each for some sizes."""
+    for name, value in values.items():
+        at = domain.find_dim_by_name(isl.dim_type.param, name)
+        domain = domain if at < 0 else domain.fix_val(isl.dim_type.param, at, isl.Val(value))
+    return not domain.is_empty() and min(box_extents(domain), default=2) > 1
+
+
+def _subtracted(nest: Nest) -> frozenset[str]:
+    """The open sizes that are subtracted in bounds of loops, or that these start from."""
+    found = set[str]()
+
+    def look(constraint: isl.Constraint) -> None:
+        own = range(constraint.get_space().dim(isl.dim_type.set))
+        if any(constraint.involves_dims(isl.dim_type.set, at, 1) for at in own):
+            for at in range(constraint.get_space().dim(isl.dim_type.param)):
+                if constraint.get_coefficient_val(isl.dim_type.param, at).is_neg():
+                    found.add(constraint.get_dim_name(isl.dim_type.param, at) or "")
+
+    for statement in nest.statements:
+        statement.domain.foreach_basic_set(lambda part: part.foreach_constraint(look))
+    return frozenset(found)
 
 
 def expected_bytes(array: Array) -> int:

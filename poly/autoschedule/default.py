@@ -39,7 +39,7 @@ from poly.autoschedule.rules.microkernels import (
     with_other_loops,
     with_turned_tiles,
 )
-from poly.autoschedule.rules.orders import is_strided, permuted, usual_orders
+from poly.autoschedule.rules.orders import improved, is_strided, permuted, usual_orders
 from poly.autoschedule.rules.privatization import privatized
 from poly.autoschedule.rules.register_tiles import register_tiles
 from poly.autoschedule.rules.relayout import relaid
@@ -55,6 +55,7 @@ from poly.autoschedule.rules.sharing import (
     usual_sharing,
 )
 from poly.autoschedule.rules.time_tiles import usual_time_tiles
+from poly.autoschedule.rules.together import together
 from poly.autoschedule.rules.wavefront import interleaved
 from poly.errors import CostWarning, ScheduleError, warn
 from poly.ir.budget import TooCostly, kept, limited
@@ -290,11 +291,13 @@ def usual_loops(nest: Nest, target: Target) -> Form:
 def _orders(nest: Nest, target: Target) -> tuple[Form, ...]:
     """The orders of a nest's loops to weigh: the usual ones, and of strided loops the one that the model likes best.
 
-    Sums over all results before may also be added in blocks.
+    Sums over all results before may also be added in blocks, and lanes may go through inner loops together.
     """
     first, *others = usual_orders(nest, target.caches.l2)
+    lanes = _on_cpus(target, together, schedule(nest), target.isa)
     sums = _on_cpus(target, blocked_sums, schedule(nest), target.isa)
     more = (
+        None if lanes is None else improved(Form.fixed((("order", "as written"), ("lanes", "together")), lanes)),
         None if sums is None else Form.fixed((("sums", "in blocks"),), sums),
         _spared(_best_order, first, target),
     )

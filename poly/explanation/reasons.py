@@ -14,6 +14,7 @@ from typing import Literal
 
 from poly.analysis.legality import Witness, is_written_out, lane_conflict, race, witness
 from poly.analysis.roles import roles
+from poly.analysis.together import apart
 from poly.autoschedule.default import expectation
 from poly.autoschedule.rules.lanes import FEW, is_short, unpaid
 from poly.autoschedule.rules.microkernels import contracted, unserved
@@ -147,11 +148,29 @@ class _Asked:
             return Reason(name, VECTORISED, "kernel", f"the microkernel {kernels[0]} inside it computes in vectors")
         inner = [other.name for other in bands(band.body) if not is_written_out(nest, tree, other)]
         if inner:
-            text = f"only innermost loops run in lanes, and it has inner loops: {', '.join(inner)}"
-            return Reason(name, VECTORISED, "another loop", text)
+            return self._around(band, inner)
         if is_short(nest, band):
             return Reason(name, VECTORISED, "work", f"it has {extent(nest, band)} iterations, and lanes pay from {FEW}")
         carried = lane_conflict(nest, tree, name)
+        if carried is not None:
+            found = witness(carried)
+            return Reason(name, VECTORISED, "dependence", str(found), found)
+        strided = unpaid(self.made, band)
+        if strided is not None:
+            return Reason(name, VECTORISED, "strides", strided)
+        return self._by_the_model(name, VECTORISED, lambda: self.made.vectorize(name))
+
+    def _around(self, band: Band, inner: list[str]) -> Reason:
+        """Why a loop around others has no lanes, which would go through these together."""
+        nest, tree, name = self.made.nest, self.made.tree, band.name
+        lanes = next((other.name for other in bands(band.body) if other.vectorize), None)
+        if lanes is not None:
+            return Reason(name, VECTORISED, "another loop", f"loop {lanes} inside it has lanes")
+        own = apart(nest, tree, band)
+        if own is not None:
+            text = f"it has inner loops, {', '.join(inner)}, and each of its iterations its own of {own}"
+            return Reason(name, VECTORISED, "another loop", text)
+        carried = race(nest, tree, name)
         if carried is not None:
             found = witness(carried)
             return Reason(name, VECTORISED, "dependence", str(found), found)

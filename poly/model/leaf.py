@@ -9,7 +9,7 @@ from math import ceil, prod
 from typing import NamedTuple
 
 from codegen.ir.expr import Load
-from codegen.ir.program import MOST_VECTORS
+from codegen.ir.program import MOST_VECTORS, VECTORS
 from microkernels.dtypes import DType
 from microkernels.isa import ISA
 from microkernels.kernel import OuterProduct, TileKernel
@@ -52,7 +52,8 @@ class Loops:
 
     `body` names the innermost loop, which other statements may share. `waiting` is the number of cycles that an
     instance waits for another if the loop is not vectorised. `in_tile` is the work if a vectorised loop of few
-    iterations is a register tile (codegen/lanes/register_tile.py), None if it is none.
+    iterations is a register tile (codegen/lanes/register_tile.py), None if it is none. `together`
+    tells whether lanes go through loops inside a vectorised one together (codegen/outer_loops.py).
     """
 
     dtype: DType
@@ -64,6 +65,7 @@ class Loops:
     vectorized: bool
     unrolled: float
     waiting: float
+    together: bool
     shared: tuple[float, ...]
     starts: float
 
@@ -78,8 +80,12 @@ class Loops:
             return LoopTime(self.instances * self.work.scalar(), 0.0, 0.0)
         lanes, runs = target.isa.lanes(self.dtype), self.instances / self.trips
         starts = runs * START / max(1, self.unrolled)
+        if self.vectorized and self.together:
+            vectors = runs * ceil(self.trips / lanes)
+            return LoopTime(vectors * self.work.vector(lanes), vectors * self.waiting / VECTORS, starts)
         if self.vectorized and self.in_tile and self.trips <= MOST_VECTORS * lanes:
-            return LoopTime(runs * ceil(self.trips / lanes) * self.in_tile.vector(lanes), 0.0, 0.0)
+            busy = runs * ceil(self.trips / lanes) * self.in_tile.vector(lanes)
+            return LoopTime(busy, self.instances * self.waiting, 0.0)
         if self.vectorized:
             combining = runs * self.work.combining(lanes)
             return LoopTime(runs * ceil(self.trips / lanes) * self.work.vector(lanes), 0.0, starts + combining)
@@ -134,6 +140,7 @@ class PlainStatement:
     micro: Micro | None
     sides: Mapping[Side, ArrayAccesses]
     packed: frozenset[str]
+    together: bool
 
     @property
     def instances(self) -> float:
@@ -159,6 +166,7 @@ class PlainStatement:
             innermost is not None and innermost.vectorize,
             prod(widths[last + 1 :]) if last + 1 < len(self.bands) else innermost.unroll if innermost else 0,
             self._waiting(sizes),
+            self.together,
             self._shared(sizes),
             self._starts(sizes),
         )
@@ -274,9 +282,8 @@ def waiting(made: Schedule, loop: str) -> frozenset[str]:
 
 
 def lanes_at(bands: tuple[Band, ...]) -> int:
-    """The position of the innermost loop, or of a vectorised one around loops that are all written out."""
-    at = next((at for at in reversed(range(len(bands))) if bands[at].vectorize), len(bands) - 1)
-    return at if all(band.unroll > 1 for band in bands[at + 1 :]) else len(bands) - 1
+    """The position of the innermost loop, or of a vectorised one around others."""
+    return next((at for at in reversed(range(len(bands))) if bands[at].vectorize), len(bands) - 1)
 
 
 def leaf(
@@ -294,18 +301,19 @@ def leaf(
 
     `variables` are the locals with a single element in each iteration; `waiting` has the statements of each loop.
     """
-    carried = None
-    if micro is None and bands and not bands[-1].vectorize:
-        inner = range(len(bands) - 1, max(-1, len(bands) - 3), -1)
-        carried = next((p for p in inner if view.statement.name in waiting(bands[p].name)), None)
     dtype = made.nest.array(view.statement.target.array).dtype
     last = lanes_at(bands)
     innermost, outer = (view.determined.get(at, (None,))[-1] for at in (last, last - 1))
     written = {name: view.extents[name] for at in range(last + 1, len(bands)) for name in view.determined.get(at, ())}
     computed = partial(work, made.nest, view.statement, innermost, variables, isa=isa)
-    whole = computed(written=written)
+    together = any(band.unroll < 2 for band in bands[last + 1 :])
+    whole = computed(around=view.determined.get(len(bands) - 1, (None,))[-1]) if together else computed(written=written)
     in_tile = computed(around=outer) if _keeps(view.statement, innermost, outer, variables) else None
-    return PlainStatement(view, dtype, whole, in_tile, bands, carried, micro, operands, packed)
+    carried = None
+    if micro is None and bands and (in_tile is not None or not bands[-1].vectorize):
+        inner = range(len(bands) - 1, max(-1, len(bands) - 3), -1) if in_tile is None else range(last - 1, last)
+        carried = next((p for p in inner if view.statement.name in waiting(bands[p].name)), None)
+    return PlainStatement(view, dtype, whole, in_tile, bands, carried, micro, operands, packed, together)
 
 
 def _keeps(statement: Statement, innermost: str | None, outer: str | None, variables: frozenset[str]) -> bool:

@@ -13,12 +13,15 @@ from functools import cache, partial
 from math import prod
 
 from codegen.ir.expr import Load
+from codegen.ir.program import VECTORS
 from microkernels.cached import cached_property
+from microkernels.dtypes import i32
+from microkernels.isa import ISA
 from poly.ir.layout import strides
 from poly.ir.nest import Nest, Statement
 from poly.ir.paths import paths
-from poly.ir.strides import accesses
-from poly.ir.tree import Band, Copy, Micro, Node, children, only_loops, statements, walk
+from poly.ir.strides import accesses, extent
+from poly.ir.tree import Band, Copy, Micro, Node, bands, children, only_loops, statements, walk
 from poly.lowering.calls import untaken
 from poly.model.core import Target
 from poly.model.cost import Cost
@@ -30,6 +33,7 @@ from poly.model.regions import Accessed, TreePart, regions
 from poly.model.tiles import TileCalls
 from poly.model.view import Reference, Sizes, View, references, view
 from poly.schedules.schedule import Schedule
+from poly.schedules.steps import Split
 
 WHOLE = 1 << 30
 """A block that holds all values of any loop."""
@@ -43,6 +47,7 @@ class ScheduleModel:
     """
 
     def __init__(self, made: Schedule, knobs: Mapping[str, str], target: Target, ready: str = "") -> None:
+        made = _in_blocks(made, target.isa)
         self._made, self._target, self._ready = made, target, ready
         self._waiting = cache(partial(waiting, made))
         nest = made.nest
@@ -181,10 +186,10 @@ class ScheduleModel:
     ) -> tuple[tuple[LoopPart, ...], tuple[CopiedOperand, ...]]:
         """The part for an iteration of a loop; merged into the part around it if the loop has one iteration.
 
-        An innermost loop over plain statements adds no part, nor does one whose lanes run through written-out loops.
+        An innermost loop over plain statements adds no part, nor does one whose lanes run through loops.
         """
         inside = [inner for inner in walk(node.body) if isinstance(inner, Band | Micro | Copy)]
-        if not inside or (node.vectorize and all(isinstance(inner, Band) and inner.unroll > 1 for inner in inside)):
+        if not inside or (node.vectorize and all(isinstance(inner, Band) for inner in inside)):
             return (), ()
         (body,) = region.below
         depth = region.depth
@@ -213,6 +218,18 @@ class ScheduleModel:
     def _is_summed(self, one: View) -> bool:
         """Whether a microkernel computes a statement."""
         return one.statement.name in self._summed
+
+
+def _in_blocks(made: Schedule, isa: ISA) -> Schedule:
+    """The schedule with loops in blocks whose lanes go through others together, as several vectors at a time do."""
+    tree = made.tree
+    for band in bands(made.tree):
+        whole = extent(made.nest, band)
+        size = VECTORS * isa.lanes(i32)
+        inner = band.vectorize and any(one.unroll < 2 for one in bands(band.body))
+        if inner and (whole is None or whole > size):
+            tree = Split(((band.name, size),)).apply(made.nest, tree)
+    return made if tree is made.tree else replace(made, tree=tree)
 
 
 def _is_across(one: Accessed) -> bool:

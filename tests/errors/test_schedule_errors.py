@@ -185,8 +185,12 @@ def refused(make) -> str:
         (lambda: schedule(copy).split(i=2.5), "the block size of loop i must be an integer from 1 up, not 2.5."),
         (lambda: schedule(copy).unroll(j=True), "the unroll factor of loop j must be an integer from 1 up, not True."),
         (
-            lambda: schedule(copy).vectorize("i"),
-            "vectorize(i): loop j is inside it. Remedy: order(j i) first.",
+            lambda: schedule(triangle).vectorize("i"),
+            "vectorize(i): loop j is inside it, and has other iterations in each lane. Remedy: order(j i) first.",
+        ),
+        (
+            lambda: schedule(copy).vectorize("j").vectorize("i"),
+            "vectorize(i): loop j is inside it, and vectorized. Remedy: leave one of the two marks out.",
         ),
         (lambda: schedule(copy).skew("i", by="i"), "loop i cannot be skewed by itself."),
         (lambda: schedule(sums).skew("i", by="j"), "loop j is not around S0, which loop i holds."),

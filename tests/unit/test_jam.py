@@ -232,6 +232,5 @@ def test_infinite_weights_outside_the_image_are_not_multiplied(way):
 def test_a_loop_may_be_longer_than_what_is_written_out_of_it():
     nest, _ = depthwise(32, (14, 14), (3, 3), 1, 1, True, f32)
     cut = poly.schedule(nest).split(q=4).order("p q_tile c q").unroll(q=2, r=3, s=3)
-    with pytest.raises(poly.ScheduleError, match="loop q is inside it"):
-        cut.vectorize("c")
+    assert cut.vectorize("c"), "lanes go through it together"
     assert cut.unroll(q=4).vectorize("c")

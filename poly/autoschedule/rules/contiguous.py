@@ -25,7 +25,8 @@ from poly.schedules.steps import Distribute, Interchange
 def contiguous(schedule: Schedule) -> Schedule:
     """The schedule with loops sunk to the innermost position where that is legal and makes the accesses cheaper.
 
-    The loop that gains most is the first. Loops around a microkernel are left alone: their order suits it already.
+    The loop that gains most is the first. Loops around a microkernel, or with lanes, are left alone: their order suits
+    these already.
     """
     refused: set[str] = set()
     while gains := {name: gain for name, gain in _gains(schedule).items() if name not in refused}:
@@ -37,7 +38,8 @@ def contiguous(schedule: Schedule) -> Schedule:
 
 def _gains(schedule: Schedule) -> dict[str, int]:
     """What is gained by sinking each loop, where it is positive."""
-    outer = (band for band in bands(schedule.tree) if bands(band.body) and not has_kernel(band))
+    every = (band for band in bands(schedule.tree) if not band.vectorize)
+    outer = (band for band in every if bands(band.body) and not has_kernel(band))
     gains = ((band.name, _gain(schedule, band)) for band in outer)
     return {name: gain for name, gain in gains if gain > 0}
 

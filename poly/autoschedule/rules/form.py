@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from microkernels.cached import cached_property
-from poly.analysis.roles import ASSUMED
+from poly.analysis.roles import assumed
 from poly.autoschedule.spaces.space import Knob, Structure, Value, Values
 from poly.errors import ScheduleError
 from poly.ir.fixing import fix_tree
@@ -155,15 +155,15 @@ def legal(made: Schedule | None, values: Values) -> Schedule:
 
 
 def with_known_sizes(made: Schedule, sizes: Mapping[str, int]) -> Schedule:
-    """The schedule with its open sizes fixed, at ASSUMED if no value is given."""
-    values = {size: sizes.get(size, ASSUMED) for size in made.nest.sizes}
+    """The schedule with its open sizes fixed, at those assumed if no value is given."""
+    values = {size: sizes.get(size, usual) for size, usual in assumed(made.nest).items()}
     if not values:
         return made
     return replace(made, nest=made.nest.with_sizes(values), tree=fix_tree(made.tree, values))
 
 
 def usual_parts(made: Schedule, target: Target, ready: str = "") -> ScheduleParts:
-    """The parts of a schedule that the model prices, with its open sizes at ASSUMED, and without copies of `ready`."""
+    """The parts of a schedule that the model prices, with open sizes as assumed, and without copies of `ready`."""
     return ScheduleModel(with_known_sizes(made, {}), {}, target, ready).form({})
 
 

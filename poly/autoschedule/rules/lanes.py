@@ -71,11 +71,13 @@ def vectorized(schedule: Schedule) -> Schedule:
     """The schedule with every innermost loop vectorised that goes from element to element, where that is legal.
 
     A loop may go forward by two elements, or backwards or by more if it reduces, if it takes all elements. For other
-    loops that do, the choice is left to the C compiler, which may not reorder a reduction.
+    loops that do, the choice is left to the C compiler, which may not reorder a reduction. Loops inside others with
+    lanes have none.
     """
     schedule = _around_short(_forward(_parted(schedule)))
     nest, tree = schedule.nest, schedule.tree
-    candidates = [band for band in innermost(tree) if band.unroll < 2]
+    within = {inner.name for band in bands(tree) if band.vectorize for inner in bands(band.body)}
+    candidates = [band for band in innermost(tree) if band.unroll < 2 and band.name not in within]
     loops = [band for band in candidates if lane_conflict(nest, tree, band.name) is None]
     for name in [band.name for band in loops if unpaid(schedule, band) is None]:
         schedule = _with_lanes(schedule, find_loop(schedule.tree, name))

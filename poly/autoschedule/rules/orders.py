@@ -61,6 +61,11 @@ def _usual(start: Form) -> tuple[Form, ...]:
     return looking, _improved(start, ahead=False)[-1]
 
 
+def improved(start: Form) -> Form:
+    """The loops made contiguous and fused where that is legal."""
+    return _improved(start, ahead=False)[-1]
+
+
 def _improved(start: Form, ahead: bool = True) -> list[Form]:
     """The loops, then made contiguous, then looking ahead, then fused, omitting what changes nothing."""
     found = [start]

@@ -100,7 +100,7 @@ def every_pairs(made: Schedule, isa: ISA) -> Iterator[Pairs]:
 def _pairs(made: Schedule, isa: ISA, outer: Band, inner: Band) -> Pairs | None:
     short = short_loops(made.nest, inner.body)
     whole = extent(made.nest, outer)
-    if short is None or _is_short(extent(made.nest, inner)) or outer.unroll > 1 or inner.vectorize:
+    if short is None or _is_short(extent(made.nest, inner)) or outer.unroll > 1 or outer.vectorize or inner.vectorize:
         return None
     if race(made.nest, made.tree, outer.name) is not None:
         return None

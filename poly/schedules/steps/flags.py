@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from poly.analysis.legality import is_written_out
+from poly.analysis.together import apart
 from poly.errors import ScheduleError
 from poly.ir.edits import edit, find_loop
 from poly.ir.nest import Nest
-from poly.ir.tree import Node, bands
+from poly.ir.tree import Band, Leaf, Node, Sequence, bands, walk
 from poly.schedules.steps.base import Arguments, check_given, check_integer
 
 MOST_UNROLLED = 1024
@@ -34,7 +35,10 @@ class Parallel:
 
 @dataclass(frozen=True)
 class Vectorize:
-    """The iterations of a loop run in vector lanes; loops inside are written out, iteration after iteration."""
+    """The iterations of a loop run in vector lanes.
+
+    Loops inside are written out, iteration after iteration, or all lanes go through them together.
+    """
 
     loop: str
     name: ClassVar[str] = "vectorize"
@@ -42,13 +46,28 @@ class Vectorize:
 
     def apply(self, nest: Nest, tree: Node) -> Node:
         band = find_loop(tree, self.loop)
-        inside = [inner.name for inner in bands(band.body) if not is_written_out(nest, tree, inner)]
-        if inside:
-            remedy = f"order({' '.join([*inside, self.loop])})"
-            raise ScheduleError(
-                f"vectorize({self.loop}): loop {', '.join(inside)} is inside it. Remedy: {remedy} first."
-            )
+        problem = self._problem(nest, tree, band)
+        if problem:
+            raise ScheduleError(f"vectorize({self.loop}): {problem}")
         return edit(tree, band, replace(band, vectorize=True))
+
+    def _problem(self, nest: Nest, tree: Node, band: Band) -> str | None:
+        """Why lanes can't go through the loops inside together; None if they can, or all are written out."""
+        inside = [inner for inner in bands(band.body) if not is_written_out(nest, tree, inner)]
+        if not inside:
+            return None
+        names = [inner.name for inner in inside]
+        if not all(isinstance(part, Leaf | Band | Sequence) for part in walk(band.body)):
+            return f"a microkernel or a copy is inside it, in loop {', '.join(names)}."
+        marked = next((inner for inner in inside if inner.vectorize or inner.parallel), None)
+        if marked is not None:
+            word = "vectorized" if marked.vectorize else "parallel"
+            return f"loop {marked.name} is inside it, and {word}. Remedy: leave one of the two marks out."
+        own = apart(nest, tree, band)
+        if own is None:
+            return None
+        remedy = f"order({' '.join([*names, self.loop])})"
+        return f"loop {own} is inside it, and has other iterations in each lane. Remedy: {remedy} first."
 
     def arguments(self) -> Arguments:
         return (self.loop,), {}
