@@ -39,6 +39,7 @@ from poly.autoschedule.rules.microkernels import (
     with_other_loops,
     with_turned_tiles,
 )
+from poly.autoschedule.rules.operands import materialized
 from poly.autoschedule.rules.orders import improved, is_strided, permuted, usual_orders
 from poly.autoschedule.rules.privatization import privatized
 from poly.autoschedule.rules.register_tiles import register_tiles
@@ -143,6 +144,7 @@ def _chosen(nest: Nest, target: Target) -> Form:
 
         return usual_form(nest, target.isa)
     usual = _usual(nest, target)
+    usual = _spared(_on_cpus, target, _with_operands, usual, nest, target) or usual
     return _spared(_on_cpus, target, _with_private_copies, usual, nest, target) or usual
 
 
@@ -159,6 +161,14 @@ def _spared(rule: Callable[..., Made | None], *arguments: Any) -> Made | None:
 def _on_cpus(target: Target, rule: Callable[..., Made | None], *arguments: Any) -> Made | None:
     """What a rule for CPUs makes; None on a device."""
     return None if isinstance(target.isa, DeviceISA) else rule(*arguments)
+
+
+def _with_operands(usual: Form, nest: Nest, target: Target) -> Form | None:
+    """The cheaper form of the usual one and that with operands of contractions computed before; None if none are."""
+    made = materialized(nest)
+    if made is None:
+        return None
+    return _cheapest((usual, _usual(made.nest, target).behind(made, ("operands", "computed before"))), target)
 
 
 def _with_private_copies(usual: Form, nest: Nest, target: Target) -> Form | None:

@@ -37,6 +37,7 @@ from poly.schedules.steps import (
     Groups,
     Interchange,
     Items,
+    Materialize,
     Order,
     Pack,
     Parallel,
@@ -679,6 +680,50 @@ class Schedule(Displayed):
         Halide: `compute_inline`. loopy: `assignment_to_subst`.
         """
         return self.apply([Substitute(local)])
+
+    @known_keywords
+    def materialize(self, statement: str, value: str, into: str | None = None) -> Schedule:
+        """Compute a part of a statement's expression before, in the elements of a local called `into`.
+
+        What depends on few of the loops is computed once for all others: a statement that multiplies sums or scaled
+        elements becomes a product of two elements, for which there are microkernels. `value` is that part as the loops
+        are printed. The local, `STATEMENT_value` unless `into` says otherwise, is filled before the loops.
+
+        Before:
+
+            >>> print(schedule(centred))
+            for i in range(M):
+                for j in range(N):
+                    for k in range(K):
+                        C[i, j] += (A[i, k] - m[k]) * B[k, j]
+
+        After:
+
+            >>> print(schedule(centred).materialize("S0", "A[i, k] - m[k]", into="t"))
+            if N > 0:
+                for i_2 in range(M):
+                    for k_2 in range(K):
+                        t[i_2, k_2] = A[i_2, k_2] - m[k_2]
+            for i in range(M):
+                for j in range(N):
+                    for k in range(K):
+                        C[i, j] += t[i, k] * B[k, j]
+
+        A part that the statement does not compute:
+
+            >>> schedule(centred).materialize("S0", "A[i, k] + m[k]")  # doctest: +NORMALIZE_WHITESPACE
+            Traceback (most recent call last):
+                ...
+            poly.ScheduleError: materialize(S0, A[i, k] + m[k]): S0 computes no such value. Remedy: a part of its
+                expression ((A[i, k] - m[k]) * B[k, j], A[i, k] - m[k]).
+
+        The inverse of `substitute`. Halide: `compute_root`; TVM: `cache_read` of a stage's input.
+
+        Raises:
+            ScheduleError: no such statement or value; a value without a type or bounds of its own, or that is another
+                one before the loops; a name that is taken, or a microkernel that runs the statement.
+        """
+        return self.apply([Materialize(statement, Formula(value), into)])
 
     @known_keywords
     def privatize(self, array: str, *loops: str, into: str | None = None) -> Schedule:

@@ -129,6 +129,7 @@ def steps() -> list[Door]:
         Door("part by a condition", made.part, ("S0",), {"where": "i > 2", "into": "T"}),
         Door("accumulate", poly.schedule(summed).accumulate, ("w", "X")),
         Door("substitute", poly.schedule(summed).substitute, ("w",)),
+        Door("materialize", product.materialize, ("S0", "A[i, k] * B[k, j]"), {"into": "u"}),
         Door("privatize", made.privatize, ("X", "i"), {"into": "u"}),
         Door("reorder_storage", made.reorder_storage, ("X", 1, 0), {"into": "u"}),
         Door("rfactor", poly.schedule(product.nest.with_sizes({"K": 9})).rfactor, ("S0",), {"k": 4, "into": "u"}),

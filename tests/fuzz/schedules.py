@@ -13,6 +13,7 @@ from typing import Any
 import islpy as isl
 
 import poly
+from codegen.ir.expr import Logic, Predicate, walk
 from microkernels.catalogue import group_tiles, tiles
 from microkernels.isa import ISA
 from microkernels.opencl_isa import is_gpu
@@ -21,6 +22,7 @@ from poly.ir.tree import Band, bands, statements
 from poly.model.core import Target
 from poly.model.host import here
 from poly.schedules.schedule import Schedule
+from poly.schedules.steps.materialize import text
 
 REFUSALS = (
     poly.PolyError,
@@ -235,6 +237,7 @@ class Drawing:
             "enclose": (3, self._enclose),
             "accumulate": (2, self._accumulate),
             "substitute": (2, self._substitute),
+            "materialize": (3, self._materialize),
             "privatize": (2, self._privatize),
             "reorder_storage": (2, self._reorder_storage),
             "rfactor": (2, lambda m: self._cut_iterator("rfactor", m)),
@@ -316,6 +319,12 @@ class Drawing:
         """A local of the nest, mostly."""
         local = [array.name for array in made.nest.arrays if array.kind == "local"]
         return Step("substitute", (self.rng.choice(local or [array.name for array in made.nest.arrays]),))
+
+    def _materialize(self, made: Schedule) -> Step:
+        """A statement, and a part of its expression."""
+        found = self.rng.choice(made.nest.statements)
+        inner = [text(part) for part in walk(found.expr) if not isinstance(part, Predicate | Logic)]
+        return Step("materialize", (found.name, self.rng.choice(inner)))
 
     def _privatize(self, made: Schedule) -> Step:
         """An array that is written, mostly, and one or two loops."""

@@ -122,11 +122,11 @@ def three(a: f32[M, K], b: f32[K, N], c: f32[M, N], d: f32[M, N]):
 
 
 @poly.nest
-def mixed(a: bf16[M, K], b: f64[K, N], c: f64[M, N]):
+def mixed(a: bf16[M + K], b: f64[K, N], c: f64[M, N]):
     for i in range(M):
         for j in range(N):
             for k in range(K):
-                c[i, j] += f64(a[i, k]) * b[k, j]
+                c[i, j] += f64(a[i + k]) * b[k, j]
 
 
 @poly.nest
@@ -154,11 +154,11 @@ def ordered(a: f32[M, K], b: f32[K, N], c: f32[M, N]):
 
 
 @poly.nest
-def factor(a: f32[M, K], b: f32[K, N], s: f32[M], c: f32[M, N]):
+def factor(a: f32[M + K], b: f32[K, N], s: f32[M], c: f32[M, N]):
     for i in range(M):
         for j in range(N):
             for k in range(K):
-                c[i, j] += max(s[i], 2) * a[i, k] * b[k, j]
+                c[i, j] += max(s[i], 2) * a[i + k] * b[k, j]
 
 
 @poly.nest

@@ -85,6 +85,14 @@ def dot(x: f64[N], y: f64[N], s: f64[1]):
 
 
 @poly.nest
+def centred(A: f64[M, K], m: f64[K], B: f64[K, N], C: f64[M, N]):
+    for i in range(M):
+        for j in range(N):
+            for k in range(K):
+                C[i, j] += (A[i, k] - m[k]) * B[k, j]
+
+
+@poly.nest
 def pairs(A: f64[M, N], B: f64[M, N]):
     for i in range(M):
         t = A[i, 0]

@@ -18,7 +18,7 @@ from poly.lowering.lower import lower
 from poly.lowering.mapping.legality import conflict
 from poly.schedules.makeable import check_makeable
 from poly.schedules.schedule import Schedule
-from poly.schedules.steps import Privatize, ReorderStorage, Rewriting, Step
+from poly.schedules.steps import Materialize, Privatize, ReorderStorage, Rewriting, Step
 
 
 def attempt(schedule: Schedule, steps: Iterable[Step]) -> Schedule | None:
@@ -71,7 +71,7 @@ def applied(schedule: Schedule, steps: Iterable[Step]) -> Schedule:
     return Schedule(nest, (*schedule.steps, *added), tree)
 
 
-Copying = TypeVar("Copying", Privatize, ReorderStorage)
+Copying = TypeVar("Copying", Materialize, Privatize, ReorderStorage)
 
 
 def with_free_name(nest: Nest, step: Copying) -> Copying:

@@ -8,6 +8,7 @@ from poly.schedules.steps.flatten import Flatten
 from poly.schedules.steps.functions import Reverse, Shift, Skew
 from poly.schedules.steps.fuse import Distribute, Fuse
 from poly.schedules.steps.mapping import Groups, Items
+from poly.schedules.steps.materialize import Materialize
 from poly.schedules.steps.microkernel import Tensorize
 from poly.schedules.steps.order import Interchange, Order
 from poly.schedules.steps.own import adder
@@ -29,6 +30,7 @@ KINDS: tuple[type[Step], ...] = (
     Groups,
     Interchange,
     Items,
+    Materialize,
     Tensorize,
     Order,
     Pack,
@@ -47,7 +49,7 @@ KINDS: tuple[type[Step], ...] = (
     Unroll,
     Vectorize,
 )
-Rewriting = Accumulate | Part | Privatize | ReorderStorage | RFactor | SplitIterator | Substitute
+Rewriting = Accumulate | Materialize | Part | Privatize | ReorderStorage | RFactor | SplitIterator | Substitute
 """Steps that change the statements of a nest, beside the loops, by their method `rewritten`."""
 
 STEPS = frozenset(kind.name for kind in KINDS)
@@ -65,6 +67,7 @@ __all__ = [
     "Groups",
     "Interchange",
     "Items",
+    "Materialize",
     "Order",
     "Pack",
     "Parallel",
