@@ -72,7 +72,8 @@ typedef enum matmul_status {
   MATMUL_OK = 0,                  /* done */
   MATMUL_NULL_POINTER = 1,        /* an array that has elements is a null pointer */
   MATMUL_MISALIGNED = 2,          /* an array is not aligned to its elements */
-  MATMUL_BAD_SIZE = 3,            /* a size, or an extent that follows, is negative or too large, or an assertion fails */
+  /* a size, or an extent that follows, is negative or too large, or an assertion fails */
+  MATMUL_BAD_SIZE = 3,
   MATMUL_BAD_STRIDE = 4,          /* a stride is negative, too large, or shorter than what lies within it */
   MATMUL_OVERLAP = 5,             /* an output, or the workspace, overlaps another array */
   MATMUL_BAD_THREADS = 6,         /* threads is less than 1 or more than MATMUL_MAX_THREADS */

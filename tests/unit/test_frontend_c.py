@@ -134,7 +134,7 @@ def test_types_of_system_headers() -> None:
     text += "void f(uint_least8_t x[3], int_fast16_t y[3], div_t *q) {"
     nest = poly.from_c(f"{text} x[0] = y[0]; }}")
     assert tuple(map(str, nest.arguments)) == ("x: u8[3]", "y: i64[3]")
-    with pytest.raises(poly.SpecError, match="`q` has a type that poly has not"):
+    with pytest.raises(poly.SpecError, match="the structure with the member `q->rem` is not declared"):
         poly.from_c(f"{text} y[0] = q[0].rem; }}")
 
 
