@@ -67,6 +67,7 @@ from poly.model.core import Target
 from poly.model.price import price
 from poly.model.work import LOAD
 from poly.schedules.schedule import Schedule, schedule
+from poly.schedules.steps import Parallel, Unroll, Vectorize
 
 AFFORDABLE = 12_000_000
 """The number of isl operations allowed for choosing a schedule: a few seconds."""
@@ -261,6 +262,11 @@ KNOWN = 32
 NEARLY = 1.01
 """How much longer a schedule with less memory or fewer loops may be expected to take: the times are no more exact."""
 
+CLEAR = 0.9
+"""The part of the time of other orders that lanes which go through inner loops together may be expected to take: they
+go from row to row in short pieces, which the model does not know to be slower.
+"""
+
 IN_BLOCKS = 1.15
 """The same of common blocks of rows, whose locals the model takes to have memory for all rows at once."""
 
@@ -295,19 +301,32 @@ def usual_loops(nest: Nest, target: Target) -> Form:
     columns = _spared(_on_cpus, target, _with_columns, nest, target)
     found += [] if columns is None else [columns]
     loops = _simplest(found, target) if len(found) > 1 else found[0]
+    loops = _spared(_together, loops, nest, target) or loops
     return usual_factorisation(nest, target, loops) or loops
+
+
+def _together(loops: Form, nest: Nest, target: Target) -> Form | None:
+    """The form whose lanes go through inner loops together, if that is expected to pay off; None if not.
+
+    At equal times it is better than lanes along the inner loops, which may be short.
+    """
+    made = _on_cpus(target, together, schedule(nest), target.isa)
+    if made is None:
+        return None
+    form = _ordered(improved(Form.fixed((("order", "as written"), ("lanes", "together")), made)), target)
+    seconds, least = (expectation(one.tried, target).seconds for one in (form, loops))
+    reordered = any(not isinstance(step, Parallel | Unroll | Vectorize) for step in loops.tried.steps)
+    return form if seconds <= (CLEAR if reordered else NEARLY) * least else None
 
 
 def _orders(nest: Nest, target: Target) -> tuple[Form, ...]:
     """The orders of a nest's loops to weigh: the usual ones, and of strided loops the one that the model likes best.
 
-    Sums over all results before may also be added in blocks, and lanes may go through inner loops together.
+    Sums over all results before may also be added in blocks.
     """
     first, *others = usual_orders(nest, target.caches.l2)
-    lanes = _on_cpus(target, together, schedule(nest), target.isa)
     sums = _on_cpus(target, blocked_sums, schedule(nest), target.isa)
     more = (
-        None if lanes is None else improved(Form.fixed((("order", "as written"), ("lanes", "together")), lanes)),
         None if sums is None else Form.fixed((("sums", "in blocks"),), sums),
         _spared(_best_order, first, target),
     )

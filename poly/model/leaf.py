@@ -310,8 +310,9 @@ def leaf(
     whole = computed(around=view.determined.get(len(bands) - 1, (None,))[-1]) if together else computed(written=written)
     in_tile = computed(around=outer) if _keeps(view.statement, innermost, outer, variables) else None
     carried = None
-    if micro is None and bands and (in_tile is not None or not bands[-1].vectorize):
-        inner = range(len(bands) - 1, max(-1, len(bands) - 3), -1) if in_tile is None else range(last - 1, last)
+    tiled = in_tile is not None and bands[last].vectorize and not together
+    if micro is None and bands and (tiled or not bands[-1].vectorize):
+        inner = range(last - 1, last) if tiled else range(len(bands) - 1, max(-1, len(bands) - 3), -1)
         carried = next((p for p in inner if view.statement.name in waiting(bands[p].name)), None)
     return PlainStatement(view, dtype, whole, in_tile, bands, carried, micro, operands, packed, together)
 

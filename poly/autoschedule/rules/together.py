@@ -19,7 +19,7 @@ from microkernels.dtypes import i32
 from microkernels.isa import ISA
 from poly.autoschedule.rules.attempt import attempt
 from poly.autoschedule.rules.lanes import short_loops
-from poly.ir.nest import Nest
+from poly.ir.nest import Nest, Statement
 from poly.ir.paths import paths
 from poly.ir.strides import extent, is_contiguous, moved_iterator
 from poly.ir.tree import Band, Leaf, Sequence, bands, statements, walk
@@ -55,7 +55,26 @@ def _suits(made: Schedule, band: Band, isa: ISA) -> bool:
         return False
     found, nest = paths(made.tree), made.nest
     moved = {name: moved_iterator(nest.statement(name), found[name], band.name) for name in statements(band)}
-    return all(_is_along(nest, name, iterator) for name, iterator in moved.items())
+    along = all(_is_along(nest, name, iterator) for name, iterator in moved.items())
+    needs = any(_needs_others(nest, nest.statement(name), band) for name in moved)
+    return along and not needs and any(_reuses(nest.statement(name), iterator) for name, iterator in moved.items())
+
+
+def _reuses(statement: Statement, iterator: str | None) -> bool:
+    """Whether a statement in inner loops reads what it has read before, and not each element of some columns once."""
+    inside = statement.iterators[statement.iterators.index(iterator) + 1 :] if iterator else ()
+    reads = [load for load in statement.reads if load.array != statement.target.array and load.indices]
+    apart = ({frozenset(index.names) for index in load.indices} for load in reads)
+    return bool(inside) and any(
+        not (frozenset([iterator]) in names and any(not one.isdisjoint(inside) for one in names)) for names in apart
+    )
+
+
+def _needs_others(nest: Nest, statement: Statement, band: Band) -> bool:
+    """Whether a statement reads other elements than its own of what the loop writes, as solves and recurrences do."""
+    written = {nest.statement(name).target for name in statements(band)}
+    arrays = {target.array for target in written} - nest.temporaries
+    return any(load.array in arrays and load not in written for load in statement.reads)
 
 
 def _is_along(nest: Nest, name: str, iterator: str | None) -> bool:
