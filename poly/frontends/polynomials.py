@@ -113,11 +113,11 @@ def end(node: ast.expr, loops: list[Range], sign: int) -> Polynomial | None:
         return None if found is None else product(found, {(): sign})
     match node:
         case ast.IfExp(body=body, orelse=other):
-            ends = [end(side, loops, sign) for side in (body, other)]
-            known = [one for one in ends if one is not None]
-            nearer, further = (min, max) if sign > 0 else (max, min)
-            pick = nearer if _extreme(node) is nearer else further
-            return pick(known, key=at_large) if len(known) == 2 else None
+            first, second = end(body, loops, sign), end(other, loops, sign)
+            if first is None or second is None:
+                return None
+            nearer = min if sign > 0 else max
+            return nearer(first, second, key=at_large) if _extreme(node) is nearer else _further(first, second, sign)
         case ast.BinOp(left=left, op=ast.FloorDiv(), right=ast.Constant(value=int(by))) if by > 0:
             dividend = end(left, loops, sign)
             if dividend is None or any(factor % by for key, factor in dividend.items() if key):
@@ -126,6 +126,15 @@ def end(node: ast.expr, loops: list[Range], sign: int) -> Polynomial | None:
         case ast.BinOp(op=ast.Mod(), right=ast.Constant(value=int(by))) if by > 0:
             return {(): by - 1 if sign > 0 else 0}
     return None
+
+
+def _further(first: Polynomial, second: Polynomial, sign: int) -> Polynomial | None:
+    """The further of two ends, moved until the other one is behind it for all sizes from 1 on; None if it never is."""
+    end, other = sorted((first, second), key=lambda one: sign * at_large(one), reverse=True)
+    apart = product(total(end, negative(other)), {(): sign})
+    if any(factor < 0 for key, factor in apart.items() if key):
+        return None
+    return total(end, {(): sign * max(0, -sum(apart.values()))})
 
 
 def _extreme(node: ast.IfExp) -> Callable[..., Any] | None:

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 
 
 def affine_first(node: ast.If, is_data: Callable[[ast.expr], bool]) -> ast.If | None:
-    """`if p and q` with an affine p and data q as an `if q` inside an `if p`; None if no part is affine."""
+    """`if p and q` with an affine p and data q as an `if q` inside an `if p`; None unless some parts are each."""
     tests = _conjuncts(node.test)
     affine = [test for test in tests if not is_data(test)]
     data = [test for test in tests if is_data(test)]
-    if not affine:
+    if not affine or not data:
         return None
     inner = ast.copy_location(ast.If(_all(data), node.body, copy.deepcopy(node.orelse)), node)  # it stands there twice
     return ast.copy_location(ast.If(_all(affine), [inner], node.orelse), node)

@@ -33,7 +33,11 @@ NUMBERS = ("1", "2", "3", "-1", "5", "100", "127", "128", "255", "-128", "1000",
 LONGS = ("3L", "7L", "1000000L", "2u")
 FRACTIONS = ("0.5", "2.0", "1.5f", "0.25f", "-1.0")
 SIZES = (1, 2, 3, 7, 8, 16, 17, 33, 40, 67, 131, 200)
-HEAD = "#include <stdlib.h>\n#include <stddef.h>\n"
+HEAD = """#include <stdlib.h>
+#include <stddef.h>
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+"""
 Scope = tuple[str, ...]
 """The counters of the loops around, each of which is less than `n`."""
 
@@ -56,12 +60,16 @@ class Drawing:
     """The scalars that are members, and their types."""
     index: str = field(init=False)
     """The type of the array that is looked up."""
+    images: dict[str, tuple[str, int]] = field(init=False)
+    """The type of each array of `n` rows and columns in one dimension, and the number of values of an element."""
 
     def __post_init__(self) -> None:
         rng = self.rng
         types = (*INTEGERS, *TYPES)
         self.arrays = {name: (rng.choice(types), rng.choice((1, 1, 1, 2))) for name in "abcd"[: rng.choice((2, 3, 4))]}
         self.index = rng.choice(list(INTEGERS)[1:])
+        several = rng.choice((0, 0, 1, 2))
+        self.images = {name: (rng.choice(types), rng.choice((1, 1, 2, 3, 4))) for name in "pq"[:several]}
         self.size = rng.choice(("int", "int", "int", "long", "long long", "size_t", "unsigned"))
         self.counter = rng.choice(("int", "long long", "size_t")) if self.size == "size_t" else self.size
         self.unsigned = {"size_t", "unsigned"} & {self.size, self.counter}
@@ -75,6 +83,7 @@ class Drawing:
         body = "".join(self._statement((), 0) for _ in range(self.rng.choice((1, 1, 2))))
         extents = {1: "[3*n + 3]", 2: "[3*n + 3][3*n + 3]"}
         given = [f"{k} {name}{extents[r]}" for name, (k, r) in self.arrays.items() if name not in self.places]
+        given += [f"{kind} *restrict {name}" for name, (kind, _) in self.images.items()]
         given = [*["struct all *restrict st"] * bool(self.members), *given, f"{self.index} idx[n]"]
         first = "".join(f"  {kind} {name};\n" for name, kind in self.shared.items())
         return f"{HEAD}{self._structures()}void f({', '.join([f'{self.size} n', *given])}) {{\n{first}{body}}}\n"
@@ -89,7 +98,7 @@ class Drawing:
 
     def driver(self) -> str:
         """A function that gets the members one by one, as a nest does."""
-        names = [*self.arrays, "idx"]
+        names = [*self.arrays, *self.images, "idx"]
         given = [*(f"void *{name}" for name in names), *(f"{kind} *{m[-1]}" for m, kind in self.members.items())]
         before = [f"{place} = {name};" for name, place in self.places.items()]
         before += [f"{place} = *{place[-1]};" for place in self.members]
@@ -102,6 +111,10 @@ class Drawing:
     def argument(self, name: str) -> str:
         """The name of an array or of a scalar member as an argument of the nest."""
         return re.sub(r"\W+", "_", self.places.get(name, name).replace("(*st->to).", "st->to->"))
+
+    def kinds(self) -> dict[str, str]:
+        """The types of all arrays of values."""
+        return {name: kind for name, (kind, _) in (*self.arrays.items(), *self.images.items())}
 
     # --- statements ---
 
@@ -131,8 +144,9 @@ class Drawing:
         if draw < 0.52 and self.locals:
             name = rng.choice(list(self.locals))
             return f"{indent}{name} {self._update(self.locals[name], scope)};\n"
-        name = rng.choice(list(self.arrays))
-        return f"{indent}{self._element(name, scope, False)}{self._update(self.arrays[name][0], scope)};\n"
+        kinds = self.kinds()
+        name = rng.choice(list(kinds if len(scope) > 1 else self.arrays))
+        return f"{indent}{self._element(name, scope, False)}{self._update(kinds[name], scope)};\n"
 
     def _head(self, name: str) -> str:
         rng = self.rng
@@ -143,8 +157,9 @@ class Drawing:
             return f"for ({self.counter} {name} = n; {name}-- > {self.starts[name]};)"
         if draw < 0.15 and not self.starts[name]:
             return f"for ({self.counter} {name} = 0; {name} != n; {name}++)"
-        if draw < 0.2:
-            return f"for (short {name} = {self.starts[name]}; {name} < 9 && {name} < n; {name}++)"
+        if draw < 0.2 and not self.images:  # their rows would be those of the larger bound
+            kind = rng.choice(("short", "unsigned short", "signed char", "unsigned char"))
+            return f"for ({kind} {name} = {self.starts[name]}; {name} < 9 && {name} < n; {name}++)"
         if not self.unsigned and draw < 0.3:
             return f"for ({self.counter} {name} = n - 1; {name} >= {self.starts[name]}; {name}--)"
         return f"for ({start} {name}++)" if rng.random() < 0.9 else f"for ({start} {name} += {rng.choice('23')})"
@@ -162,7 +177,29 @@ class Drawing:
 
     # --- values ---
 
+    def _pixel(self, name: str, scope: Scope, read: bool) -> str:
+        """An element of an image: rows and columns stay inside, or are kept there."""
+        rng, values = self.rng, self.images[name][1]
+        row, column = (self._inside(counter, read) for counter in (scope if rng.random() < 0.8 else scope[::-1]))
+        column = f"{column}/2" if read and rng.random() < 0.05 else column
+        place = f"{row}*n + {column}"
+        if values == 1:
+            return f"{name}[{place}]"
+        channel = rng.choice(("", *(f" + {value}" for value in range(1, values))))
+        return f"{name}[({place})*{values}{channel}]"
+
+    def _inside(self, counter: str, read: bool) -> str:
+        """A row or column of an image."""
+        rng, draw = self.rng, self.rng.random()
+        if not read or draw < 0.5:
+            return counter if draw < 0.9 else f"(n - 1 - {counter})"
+        by = rng.choice("112")
+        least = f"MAX({counter} - {by}, 0)" if not self.unsigned else f"({counter} > {by} ? {counter} - {by} : 0)"
+        return rng.choice((f"MIN({counter} + {by}, n - 1)", least))
+
     def _element(self, name: str, scope: Scope, read: bool) -> str:
+        if name in self.images:
+            return self._pixel(name, scope, read)
         return self.places.get(name, name) + "".join(
             f"[{self._index(scope, read and name not in self.places)}]" for _ in range(self.arrays[name][1])
         )
@@ -183,10 +220,11 @@ class Drawing:
             return rng.choice(FRACTIONS if is_float and rng.random() < 0.4 else LONGS if draw < 0.04 else NUMBERS)
         if draw < 0.3:
             return rng.choice((*scope, "n"))
-        known = [name for name, kind in self.locals.items() if is_float or kind in INTEGERS]
-        if known and draw < 0.45:
-            return rng.choice(known)
-        fits = [name for name, (kind, _) in self.arrays.items() if is_float or kind in INTEGERS]
+        own = [name for name, kind in self.locals.items() if is_float or kind in INTEGERS]
+        if own and draw < 0.45:
+            return rng.choice(own)
+        known = self.kinds() if len(scope) > 1 else {name: kind for name, (kind, _) in self.arrays.items()}
+        fits = [name for name, kind in known.items() if is_float or kind in INTEGERS]
         return self._element(rng.choice(fits), scope, True) if fits else rng.choice(NUMBERS)
 
     def _value(self, scope: Scope, depth: int, is_float: bool) -> str:
@@ -267,15 +305,20 @@ def case(rng: Random, target: str, folder: Path) -> Failure | Refused | None:
 
 
 def _part(values: np.ndarray, array: Array, sizes: Mapping[str, int]) -> Any:
-    """What a nest gets of an array: as much as it accesses of what a pointer points to."""
-    return values[0] if array.kind == "scalar" else values[tuple(slice(e.evaluate(dict(sizes))) for e in array.shape)]
+    """What a nest gets of an array: as much as it accesses of what a pointer points to, in rows if it has any."""
+    shape = tuple(extent.evaluate(dict(sizes)) for extent in array.shape)
+    if values.ndim < len(shape):
+        return values[: math.prod(shape)].reshape(shape)
+    return values[0] if array.kind == "scalar" else values[tuple(map(slice, shape))]
 
 
 def _values(drawing: Drawing, size: int, rng: Random) -> dict[str, np.ndarray]:
     random, wide = np.random.default_rng(rng.randrange(2**32)), rng.random() < 0.5
     made = {}
-    for name, (kind, rank) in drawing.arrays.items():
-        dtype, shape = np.dtype(TYPES[kind]), (3 * size + 3,) * rank
+    shapes = {name: (3 * size + 3,) * rank for name, (_, rank) in drawing.arrays.items()}
+    shapes |= {name: (values * size * size,) for name, (_, values) in drawing.images.items()}
+    for name, kind in drawing.kinds().items():
+        dtype, shape = np.dtype(TYPES[kind]), shapes[name]
         if kind not in INTEGERS:
             made[name] = (random.integers(-40, 41, shape) / 4).astype(dtype)
             continue

@@ -50,6 +50,37 @@ def test_elements_of_several_values_in_one_dimension(body: str, shape: str) -> N
     assert poly.compile(nest).source
 
 
+@pytest.mark.parametrize(
+    ("body", "shape"),
+    [
+        ("c[i] = p[(j > 1 ? j - 1 : 0)*n + i]", "n, n"),
+        ("c[i] = p[MAX(j - 5, 0)*n + i]", "n, n"),
+        ("c[i] = p[MIN(j + 5, n - 1)*n + i]", "n, n"),
+        ("c[i] = p[(i*n + j/2)*3]", "n, 3*n"),
+    ],
+)
+def test_rows_reach_as_far_as_a_choice_does_for_any_size(body: str, shape: str) -> None:
+    """A choice of `j - 1` and 0 reaches row 0 at n = 1, too; a column that divides says not where its row ends."""
+    macros = "#define MIN(a, b) ((a) < (b) ? (a) : (b))\n#define MAX(a, b) ((a) > (b) ? (a) : (b))\n"
+    loops = "for (int i = 0; i < n; i++) for (int j = 0; j < n; j++)"
+    nest = poly.from_c(f"{macros}void f(int n, const double *restrict p, double c[n]) {{ {loops} {body}; }}")
+    assert tuple(map(str, nest.arguments)) == (f"p: f64[{shape}]", "c: f64[n]")
+
+
+def test_of_a_choice_in_a_condition_one_side_may_have_no_data() -> None:
+    text = """
+        void f(int n, const short b[n], unsigned char a[n]) {
+            for (int i = 0; i < n; i++) {
+                if ((i <= 2 ? b[i] : 3) < 3L) { a[i] = 1; }
+                else { a[i] += 2; }
+            }
+        }"""
+    b, a = np.array([2, 3, 4, 0], np.int16), np.zeros(4, np.uint8)
+    nest = poly.from_c(text)
+    nest.reference(b, a)
+    np.testing.assert_array_equal(a, [1, 2, 2, 2])
+
+
 def test_rows_in_one_dimension_may_be_chosen_and_divided() -> None:
     text = """
         #define MIN(a, b) ((a) < (b) ? (a) : (b))

@@ -495,7 +495,8 @@ class Reader:
         last = [(o, indices(o.terms, strides, o.ranges(loops))[-1], loops) for o, loops in known] if strides else []
         ends = ((o.greatest(index, loops), o.greatest(negative(index), loops)) for o, index, loops in last)
         inside = all(
-            (not most or at_large(most) < LARGE) and (not least or at_large(least) <= 0) for most, least in ends
+            most is not None and at_large(most) < LARGE and least is not None and at_large(least) <= 0
+            for most, least in ends
         )
         return strides if inside else split(terms, self.sizes, whole=True)
 
