@@ -15,6 +15,11 @@ from microkernels.dtypes import DTYPES, DType, f16, f32, f64, i16, i32, i64, u16
 
 OPERATIONS = {"+": "add", "-": "sub", "*": "mul"}
 """The functions that replace operators."""
+WHOLE = {
+    "//": "floordiv", "%": "mod", "<<": "shift_left", ">>": "shift_right", "&": "bit_and", "|": "bit_or",
+    "^": "bit_xor",
+}  # fmt: skip
+"""Those of the operators that only integers have."""
 EXACT = {f32: 24, f64: 53}
 """The bits of the integers that a type of floats has all of."""
 
@@ -108,6 +113,7 @@ def _of_integers(dtype: DType) -> dict[str, str]:
     made[f"abs_{name}"] = f"static inline {c} abs_{name}({c} a) {{ return {positive}; }}"
     if dtype.size >= i32.size:  # of a number that isn't the least, whose opposite is no number of the type
         made[f"size_{name}"] = f"static inline {c} size_{name}({c} a) {{ return a < 0 ? -a : a; }}"
+    made |= _of_whole(dtype, plain)
     for suffix, real in (("", f64), ("_of_f32", f32)):
         # two choices of floats, then one conversion: gcc gives lanes to no condition around a conversion to few bits
         end = "f" * (real == f32)
@@ -121,6 +127,27 @@ def _of_integers(dtype: DType) -> dict[str, str]:
     if dtype.size < i32.size:  # gcc would narrow both sides of a choice first, and no longer see a minimum or maximum
         made[f"narrow_{name}"] = f"static inline {c} narrow_{name}(int64_t x) {{ return ({c})x; }}"
     return made
+
+
+def _of_whole(dtype: DType, plain: str) -> dict[str, str]:
+    """The functions of WHOLE, which have NumPy's values also where C's operators have none."""
+    c, name, bits = dtype.c_name, dtype.name, 8 * dtype.size
+    count = f"const {unsigned(dtype)} n = ({unsigned(dtype)})b;"
+    bodies = {symbol: f"return ({c})(a {symbol} b);" for symbol in "&|^"}
+    bodies["<<"] = f"{count} return ({c})(n < {bits} ? ({plain})a << n : 0u);"
+    if dtype.is_unsigned:
+        bodies |= {symbol: f"return ({c})(b ? a {symbol[0]} b : 0);" for symbol in ("//", "%")}
+        bodies[">>"] = f"{count} return ({c})(n < {bits} ? ({plain})a >> n : 0u);"
+    else:  # by -1 the least number has no quotient, and by 1 all have the same rest
+        by = f"const {c} by = ({c})((b == 0) | (b == -1) ? 1 : b), rest = ({c})(a % by);"
+        other = "((rest != 0) & ((rest < 0) != (by < 0)))"
+        bodies["//"] = f"{by} return ({c})(b == 0 ? 0 : b == -1 ? neg_{name}(a) : a / by - {other});"
+        bodies["%"] = f"{by} return ({c})(rest + ({other} ? by : 0));"
+        bodies[">>"] = f"{count} return ({c})(a >> (n < {bits} ? n : {bits - 1}));"
+    return {
+        f"{word}_{name}": f"{WRAPS} static inline {c} {word}_{name}({c} a, {c} b)\n{{\n    {bodies[symbol]}\n}}"
+        for symbol, word in WHOLE.items()
+    }
 
 
 def _inside(dtype: DType, real: DType) -> tuple[str, str]:

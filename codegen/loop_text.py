@@ -86,6 +86,10 @@ def assignment(target: Load, op: str, expr: Expr, values: Mapping[str, Int]) -> 
     return f"{left} = {op}({left}, {right})"
 
 
+BITWISE = ("<<", ">>", "&", "|", "^")
+"""The operators that are always in parentheses, as are their operands if they are operations."""
+
+
 def expression(expr: Expr, values: Mapping[str, Int], binds: int = 0) -> str:
     """A statement's expression as Python, with `values` in place of its iterators.
 
@@ -104,8 +108,9 @@ def expression(expr: Expr, values: Mapping[str, Int], binds: int = 0) -> str:
         case FunctionCall(function, args):
             return f"{function}({', '.join(expression(arg, values) for arg in args)})"
         case Binary(op, left, right):
-            level = 1 if op in "+-" else 2
-            text = f"{expression(left, values, level)} {op} {expression(right, values, level + 1)}"
+            level = 0 if op in BITWISE else 1 if op in "+-" else 2
+            sides = (3, 3) if op in BITWISE else (level, level + 1)
+            text = f"{expression(left, values, sides[0])} {op} {expression(right, values, sides[1])}"
             return f"({text})" if level < binds else text
         case Cast(dtype, operand):
             return f"{dtype.name}({expression(operand, values)})"

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from codegen.arithmetic import OPERATIONS, unsigned, update
+from codegen.arithmetic import OPERATIONS, WHOLE, unsigned, update
 from codegen.elements import ElementPrinter
 from codegen.ir.expr import (
     Binary,
@@ -252,7 +252,7 @@ class StatementPrinter(ElementPrinter):
                 return Typed("-" + tight(typed, PRIMARY), SIGN, promoted(typed.dtype))
             case Binary(op, left, right) if self._wraps(expr, dtype):
                 values = f"{self.value(left, dtype)}, {self.value(right, dtype)}"
-                return Typed(f"{OPERATIONS[op]}_{dtype.name}({values})", PRIMARY, dtype)
+                return Typed(f"{(OPERATIONS | WHOLE)[op]}_{dtype.name}({values})", PRIMARY, dtype)
             case Binary(op, left, right):
                 return self._binary(op, left, right, dtype)
             case FunctionCall(function, args):
@@ -333,9 +333,11 @@ class StatementPrinter(ElementPrinter):
         return first, second
 
     def _wraps(self, expr: Unary | Binary | FunctionCall, dtype: DType) -> bool:
-        """Whether the result may overflow an integer type, or is of one that C has no operations for."""
+        """Whether the result may overflow an integer type, or C has no such operation, or none for the type."""
         if dtype.is_float:
             return False
+        if isinstance(expr, Binary) and expr.op in WHOLE:
+            return True
         if isinstance(self.type_of(expr), Weak):
             return not fits(bound(expr), dtype)
         return dtype.size < i32.size or not ValueRanges(self.dtype_of, self.ranges).stays(expr, dtype)
@@ -368,7 +370,8 @@ class StatementPrinter(ElementPrinter):
 def _is_cheap(test: Truth) -> bool:
     """Whether a test takes no longer than a branch."""
     return not any(
-        isinstance(node, FunctionCall) or (isinstance(node, Binary) and node.op == "/") for node in walk(test)
+        isinstance(node, FunctionCall) or (isinstance(node, Binary) and node.op in ("/", "//", "%"))
+        for node in walk(test)
     )
 
 

@@ -61,7 +61,7 @@ class Unary:
 
 @dataclass(frozen=True)
 class Binary:
-    """`left op right`, with `op` one of `+ - * /`."""
+    """`left op right`, with `op` one of `+ - * /`, or of WHOLE."""
 
     op: str
     left: Expr
@@ -118,15 +118,20 @@ NodeT = TypeVar("NodeT", bound=Node)
 OPERATORS: dict[str, Callable[..., float | int]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
 }  # fmt: skip
+WHOLE: dict[str, Callable[..., int]] = {
+    "//": operator.floordiv, "%": operator.mod, "<<": operator.lshift, ">>": operator.rshift, "&": operator.and_,
+    "|": operator.or_, "^": operator.xor,
+}  # fmt: skip
+"""The operators of integers. By 0 they give 0; a shift by a count outside the type, all bits of the sign, or 0."""
 CHOICES: dict[str, Callable[..., float | int]] = {"abs": abs, "min": min, "max": max}
 """Functions that Python computes exactly as the generated code does."""
 
 
 def number(expr: Expr) -> float | int | None:
-    """The value of an expression of numbers with + - * /, min, max and abs, as in Python; None for any other.
+    """The value of an expression of numbers with operators, min, max and abs, as in Python; None for any other.
 
     Raises:
-        ZeroDivisionError, OverflowError: as Python does.
+        ZeroDivisionError, OverflowError, ValueError, TypeError: as Python does.
     """
     match expr:
         case Const(value):
@@ -137,7 +142,7 @@ def number(expr: Expr) -> float | int | None:
             inner = number(operand)
             return None if inner is None else -inner
         case Binary(op, left, right):
-            return _applied(OPERATORS[op], (left, right))
+            return _applied((OPERATORS | WHOLE)[op], (left, right))
         case FunctionCall(("abs" | "min" | "max") as function, args):
             return _applied(CHOICES[function], args)
     return None

@@ -23,13 +23,17 @@ from codegen.ir.expr import (
     number,
 )
 from codegen.ir.integer import Affine, Int, Linear, Lookup, lookups
-from codegen.ir.promotion import LARGEST_INDEX
+from codegen.ir.promotion import LARGEST_INDEX, Weak, join, type_of
 from microkernels.dtypes import DTYPES
 from poly.errors import SpecError
 from poly.frontends.affine import integer
 from poly.frontends.scope import Scope
 
 OPERATORS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
+WHOLE: dict[type[ast.operator], str] = {
+    ast.FloorDiv: "//", ast.Mod: "%", ast.LShift: "<<", ast.RShift: ">>", ast.BitAnd: "&", ast.BitOr: "|",
+    ast.BitXor: "^",
+}  # fmt: skip
 COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
 }  # fmt: skip
@@ -42,13 +46,13 @@ def expression(node: ast.expr, scope: Scope) -> Expr:
     """A Python expression as an `Expr`; expressions of numbers alone are folded to constants, as Python evaluates them.
 
     Raises:
-        SpecError: it has anything but numbers, names, elements, + - * / **, choices and the known functions, or a
+        SpecError: it has anything but numbers, names, elements, operators, choices and the known functions, or a
             constant in it divides by 0 or overflows.
     """
     found = _expression(node, scope)
     try:
         value = number(found)
-    except (ZeroDivisionError, OverflowError) as error:
+    except (ZeroDivisionError, OverflowError, ValueError, TypeError) as error:
         raise scope.source.error(
             node, f"`{ast.unparse(node)}` has no value in Python ({error})", "Write a number that Python has."
         ) from None
@@ -67,6 +71,9 @@ def _expression(node: ast.expr, scope: Scope) -> Expr:
             return Unary("-", expression(operand, scope))
         case ast.UnaryOp(op=ast.UAdd(), operand=operand):
             return expression(operand, scope)
+        case ast.UnaryOp(op=ast.Invert(), operand=operand):
+            (inner,) = _integers(node, (operand,), scope)
+            return Binary("-", Unary("-", inner), Const(1))
         case ast.BinOp(left=left, op=op, right=right) if type(op) in OPERATORS:
             return Binary(OPERATORS[type(op)], expression(left, scope), expression(right, scope))
         case ast.BinOp(left=left, op=ast.Pow(), right=right):
@@ -74,11 +81,13 @@ def _expression(node: ast.expr, scope: Scope) -> Expr:
         case ast.BinOp(op=ast.FloorDiv() | ast.Mod()) if not is_data(node, scope):
             whole = integer(node, scope)
             return Index(whole) if whole.terms else Const(whole.constant)
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in WHOLE:
+            return Binary(WHOLE[type(op)], *_integers(node, (left, right), scope))
         case ast.BinOp():
             raise scope.source.error(
                 node,
-                f"`{ast.unparse(node)}` uses an operator that is not one of + - * / **",
-                "Divide data by / and round by floor; // and % are for indices and sizes.",
+                f"`{ast.unparse(node)}` uses an operator that poly has not",
+                "The operators are + - * / ** and, for integers, // % << >> & | ^ ~.",
             )
         case ast.Attribute() | ast.Call() if isinstance(found := scope.constants.get(ast.unparse(node)), float):
             return Const(found)
@@ -91,6 +100,25 @@ def _expression(node: ast.expr, scope: Scope) -> Expr:
         f"`{ast.unparse(node)}` is no value that poly knows",
         f"Use numbers, indices, elements, scalars, + - * / **, `a if c else b` and {KNOWN}.",
     )
+
+
+def _integers(node: ast.expr, sides: tuple[ast.expr, ...], scope: Scope) -> tuple[Expr, ...]:
+    """The operands of an operator that only integers have.
+
+    Raises:
+        SpecError: they are floats, or indices and sizes alone.
+    """
+    dtypes = {local.array.name: local.array.dtype for local in scope.locals.values()}
+    dtypes |= {name: array.dtype for name, array in scope.arguments.items()}
+    found = tuple(expression(side, scope) for side in sides)
+    joined = join(*(type_of(side, dtypes.__getitem__) for side in found))
+    if joined.is_float and not all(isinstance(side, Const) for side in found):
+        why = f"`{ast.unparse(node)}` is an operation of integers, and has floats"
+        raise scope.source.error(node, why, "Round a quotient by floor: `floor(a / b)`; convert others: `i32(x)`.")
+    if isinstance(joined, Weak) and not all(isinstance(side, Const) for side in found):
+        why = f"`{ast.unparse(node)}` is an operation on the bits of indices or sizes"
+        raise scope.source.error(node, why, "Write it with * // and %: `i % 4` for `i & 3`, or convert: `i32(i) & j`.")
+    return found
 
 
 def truth(node: ast.expr, scope: Scope) -> Truth:

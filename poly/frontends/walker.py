@@ -17,7 +17,7 @@ from microkernels.dtypes import DType
 from poly.errors import SpecError
 from poly.frontends.affine import shortened
 from poly.frontends.conditions import condition, parted
-from poly.frontends.expressions import expression, is_data, truth
+from poly.frontends.expressions import WHOLE, expression, is_data, truth
 from poly.frontends.ranges import loop_of, values
 from poly.frontends.reductions import as_reduction, guarded_update
 from poly.frontends.scope import Scope
@@ -207,12 +207,17 @@ class Walker:
         return self._add(node, place, *self._guarded(node, place, expr, domain, is_new), domain)
 
     def _update(self, node: ast.AugAssign, target: ast.expr, value: ast.expr, domain: isl.Set) -> Node:
-        expr = expression(value, self._scope)
         place = self._targets.updated(target, self._scope)
+        if type(node.op) in WHOLE:
+            read = ast.parse(ast.unparse(target), mode="eval").body
+            whole = ast.copy_location(ast.BinOp(ast.copy_location(read, target), node.op, value), node)
+            expr = expression(ast.fix_missing_locations(whole), self._scope)
+            return self._add(node, place, *self._guarded(node, place, expr, domain), domain)
+        expr = expression(value, self._scope)
         op = UPDATES.get(type(node.op))
         if op is None:
             raise self._scope.source.error(
-                node, "this is not one of the assignments = += -= *= /=", "Write it with these, or with max and min."
+                node, "this assignment has an operator that poly has not", "Write it as `y = …`, with max, min or pow."
             )
         return self._add(node, place, *self._guarded(node, place, Binary(op, place, expr), domain), domain)
 

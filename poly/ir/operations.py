@@ -47,6 +47,9 @@ def functions() -> dict[str, Callable[..., Any]]:
         "abs": abs, "min": _chosen(min), "max": _chosen(max),
         **{name: _compared(getattr(operator, name)) for name in COMPARISONS.values()},
         "add": _joined(operator.add), "sub": _joined(operator.sub), "mul": _joined(operator.mul),
+        "floordiv": _joined(operator.floordiv), "mod": _joined(operator.mod), "lshift": _joined(operator.lshift),
+        "rshift": _joined(operator.rshift), "and": _joined(operator.and_), "or": _joined(operator.or_),
+        "xor": _joined(operator.xor),
     }  # fmt: skip
 
 

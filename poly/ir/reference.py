@@ -19,7 +19,11 @@ from poly.ir.nest import Array, Nest
 from poly.ir.operations import COMPARISONS, cast, functions, local, maker
 from poly.ir.sizes import fitted
 
-OPERATORS: dict[type[ast.operator], str] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "divide"}
+OPERATORS: dict[type[ast.operator], str] = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "divide",
+    ast.FloorDiv: "floordiv", ast.Mod: "mod", ast.LShift: "lshift", ast.RShift: "rshift", ast.BitAnd: "and",
+    ast.BitOr: "or", ast.BitXor: "xor",
+}  # fmt: skip
 """The names, in `_functions`, of the functions that replace operators."""
 CALLS: dict[str, str] = {
     **{name: name for name in (*FUNCTIONS, *DTYPES)},
@@ -151,7 +155,7 @@ class _Runnable(ast.NodeTransformer):
         return self._assigned(node.target, self.visit(ast.BinOp(_loaded(node.target), node.op, node.value)))
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
-        if isinstance(node.op, ast.FloorDiv | ast.Mod):
+        if isinstance(node.op, ast.FloorDiv | ast.Mod) and not self._is_data(node):
             return node  # of indices and sizes: plain Python
         left, right = self.visit(node.left), self.visit(node.right)
         if isinstance(node.op, ast.Pow):

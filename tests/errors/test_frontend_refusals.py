@@ -169,17 +169,24 @@ CASES = {
     ),
     "operator": (
         "for i in range(N):\n    x[i] = x[i] // 2",
-        "3: `x[i] // 2` uses an operator that is not one of + - * / **",
+        "3: `x[i] // 2` is an operation of integers, and has floats",
         "x[i] = x[i] // 2",
         "       ^^^^^^^^^",
-        "Divide data by / and round by floor; // and % are for indices and sizes.",
+        "Round a quotient by floor: `floor(a / b)`; convert others: `i32(x)`.",
+    ),
+    "bits of an index": (
+        "for i in range(N):\n    x[i] = i & 3",
+        "3: `i & 3` is an operation on the bits of indices or sizes",
+        "x[i] = i & 3",
+        "       ^^^^^",
+        "Write it with * // and %: `i % 4` for `i & 3`, or convert: `i32(i) & j`.",
     ),
     "other update": (
-        "for i in range(N):\n    x[i] //= 2.0",
-        "3: this is not one of the assignments = += -= *= /=",
-        "x[i] //= 2.0",
-        "^^^^^^^^^^^^",
-        "Write it with these, or with max and min.",
+        "for i in range(N):\n    x[i] @= 2.0",
+        "3: this assignment has an operator that poly has not",
+        "x[i] @= 2.0",
+        "^^^^^^^^^^^",
+        "Write it as `y = …`, with max, min or pow.",
     ),
     "unknown function": (
         "x[0] = cbrt(x[1])",
@@ -551,7 +558,7 @@ def test_the_place_is_that_in_the_users_file() -> None:
     with pytest.raises(SpecError) as caught:
         parse(wrong)
     line = wrong.__code__.co_firstlineno + 2
-    assert str(caught.value).startswith(f"{__file__}:{line}: `x[i] // 2` uses an operator")
+    assert str(caught.value).startswith(f"{__file__}:{line}: `x[i] // 2` is an operation of integers")
 
 
 def test_a_function_without_source_is_refused() -> None:

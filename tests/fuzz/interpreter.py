@@ -10,8 +10,10 @@ functions.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -51,6 +53,10 @@ GRID = 64.0
 """Values that are multiples of 1/GRID are treated as exact while they are small."""
 LIBRARY = 8.0
 """The number of roundings by which a function such as exp may be off."""
+
+BITWISE: dict[str, Callable[[int, int], int]] = {
+    "<<": operator.lshift, ">>": operator.rshift, "&": operator.and_, "|": operator.or_, "^": operator.xor,
+}  # fmt: skip
 
 Pair = tuple[float, float]
 Closure = Callable[[dict[str, Any]], Any]
@@ -510,15 +516,32 @@ def unary(kind: str, op: str, inner: Closure) -> Closure:
 
 
 def arithmetic(op: str, kind: str, ordered: bool) -> Callable[[Any, Any], Any]:
-    """An operation on two values of one type."""
+    """An operation on two values of one type.
+
+    Raises:
+        Rejected: only integers have it.
+    """
+    if op in (*BITWISE, "//", "%") and kind not in INTEGERS:
+        raise Rejected("an operation of integers on floats")
     if kind in EPSILON:
         return lambda a, b: floating(op, a, b, kind, ordered)
     if op in ("min", "max"):
         return min if op == "min" else max
     if op == "/":
         return divided
+    if op in BITWISE:
+        return partial(bitwise, op, kind)
+    if op in ("//", "%"):
+        return lambda a, b: 0 if b == 0 else wrap(a // b if op == "//" else a % b, kind)
     function = {"+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b}[op]
     return (lambda a, b: wrap(function(a, b), kind)) if kind in INTEGERS else function
+
+
+def bitwise(op: str, kind: str, a: int, b: int) -> int:
+    """An operation on the bits of two integers of a type; shifts out of it leave 0, or the sign."""
+    if op in ("<<", ">>") and not 0 <= b < INTEGERS[kind]:
+        return -1 if op == ">>" and a < 0 else 0
+    return wrap(BITWISE[op](a, b), kind)
 
 
 def divided(a: float, b: float) -> float:

@@ -346,6 +346,9 @@ class Generator:
             return self._leaf(place, family)
         if not family.seen and rng.random() < 0.12:
             return Cast(family.dtype, self._value(place, self._other(family), depth))
+        if not is_float and family.arrays and draw < 0.33:
+            op = rng.choice(("//", "%", "<<", ">>", "&", "|", "^"))
+            return Binary(op, self._element(place, rng.choice(family.arrays)), self._value(place, family, depth - 1))
         if draw < 0.8:
             op = rng.choices("+-*/", (5, 3, 4, 0.5 if is_float else 0.1))[0]
             if op == "/":

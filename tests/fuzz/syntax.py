@@ -165,7 +165,7 @@ class Negative:
 
 @dataclass(frozen=True)
 class Binary:
-    """`left op right` with one of + - * /."""
+    """`left op right` with one of + - * /, or of // % << >> & | ^ for integers."""
 
     op: str
     left: Expr

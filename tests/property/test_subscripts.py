@@ -131,7 +131,7 @@ def test_a_rolled_access_is_exact() -> None:
         ("y[0, i] = x[(5 * i) % N]", "within -2*(N) <= 5 * i < 4*(N): it is not at N = 5, i = 4"),
         ("y[0, i] = x[i % (i - 3)]", "not known to be within"),
         ("y[0, i] = x[i // -2]", "`-2` divides, and is no positive integer"),
-        ("y[0, i] = x[i] // 2", "uses an operator that is not one of"),
+        ("y[0, i] = x[i] // 2", "is an operation of integers, and has floats"),
         ("y[0, i] = x[i % x[i]]", "`x[i]` is no element of an array of integers"),
         ("y[0, i % 4 + N + 5] = 0.0", "outside of y"),
     ],
