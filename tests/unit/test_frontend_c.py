@@ -69,16 +69,15 @@ def test_rows_reach_as_far_as_a_choice_does_for_any_size(body: str, shape: str) 
 
 def test_of_a_choice_in_a_condition_one_side_may_have_no_data() -> None:
     text = """
-        void f(int n, const short b[n], unsigned char a[n]) {
+        void f(int n, const short b[n], unsigned char a[n], unsigned char c[n]) {
             for (int i = 0; i < n; i++) {
-                if ((i <= 2 ? b[i] : 3) < 3L) { a[i] = 1; }
-                else { a[i] += 2; }
+                if ((i <= 2 ? b[i] : 3) < 3L) { a[i] += 1; }
+                else { c[i] += 2; }
             }
         }"""
-    b, a = np.array([2, 3, 4, 0], np.int16), np.zeros(4, np.uint8)
-    nest = poly.from_c(text)
-    nest.reference(b, a)
-    np.testing.assert_array_equal(a, [1, 2, 2, 2])
+    b, a, c = np.array([2, 3, 4, 0], np.int16), np.zeros(4, np.uint8), np.zeros(4, np.uint8)
+    poly.from_c(text).reference(b, a, c)
+    np.testing.assert_array_equal((a, c), ([1, 0, 0, 0], [0, 2, 2, 2]))
 
 
 def test_rows_in_one_dimension_may_be_chosen_and_divided() -> None:
