@@ -96,7 +96,7 @@ class Targets:
         """
         if target.id in self.locals.declared:
             return self.locals.declared[target.id]
-        own = type_of(expr, lambda array: self.type_of(Load(array, ()), scope))
+        own = type_of(expr, lambda array: self.type_of(array, scope))
         if isinstance(own, DType):
             return own
         types = self._assigned_types(target.id, scope) or {a.dtype for a in scope.arguments.values()}
@@ -115,10 +115,10 @@ class Targets:
                     found |= _types_in(value, scope) if own == name else set()
         return found
 
-    def type_of(self, load: Load, scope: Scope) -> DType:
-        """The type of an element."""
+    def type_of(self, name: str, scope: Scope) -> DType:
+        """The type of an array's elements."""
         arrays = (*scope.arguments.values(), *self.locals.arrays)
-        return next(array.dtype for array in arrays if array.name == load.array)
+        return next(array.dtype for array in arrays if array.name == name)
 
     def _check_name(self, target: ast.Name, scope: Scope) -> None:
         name = target.id

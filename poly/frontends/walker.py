@@ -228,11 +228,10 @@ class Walker:
 
         A local that begins here needs none of them: nothing reads it where they are false.
         """
-        dtype = self._targets.type_of(place, self._scope)
         if not self._guards:
-            return as_reduction(place, expr, dtype)
+            return as_reduction(place, expr, self._type_of)
         test = self._guards[0] if len(self._guards) == 1 else Logic("and", self._guards)
-        return ("=", expr) if is_new else guarded_update(test, place, expr, dtype)
+        return ("=", expr) if is_new else guarded_update(test, place, expr, self._type_of)
 
     def _add(self, node: ast.stmt, place: Load, op: Op, expr: Expr, domain: isl.Set) -> Node:
         source = self._scope.source
@@ -257,7 +256,7 @@ class Walker:
         def types(node: ExprNode) -> frozenset[str]:
             match node:
                 case Load():
-                    return frozenset({self._targets.type_of(node, self._scope).name})
+                    return frozenset({self._type_of(node.array).name})
                 case Cast(dtype, operand):
                     return types(operand) if len(types(operand)) > 1 else frozenset({dtype.name})
                 case Predicate() | Logic():
@@ -274,14 +273,13 @@ class Walker:
         found = types(expr)
         return found if len(found) > 1 else frozenset()
 
+    def _type_of(self, array: str) -> DType:
+        return self._targets.type_of(array, self._scope)
+
     def _check_numbers(self, node: ast.stmt, place: Load, op: Op, expr: Expr) -> None:
         """Refuse an integer that is not representable in the type which it takes, as NumPy does."""
-
-        def dtype_of(array: str) -> DType:
-            return self._targets.type_of(Load(array, ()), self._scope)
-
         whole = expr if op == "=" else Binary(op, place, expr)
-        for value, dtype in misfits(whole, dtype_of(place.array), dtype_of):
+        for value, dtype in misfits(whole, self._type_of(place.array), self._type_of):
             raise self._scope.source.error(
                 node,
                 f"the integer {shortened(value)} meets the type {dtype}, which has no such number",

@@ -189,6 +189,20 @@ def test_a_nest_from_c_is_scheduled_and_compiled_as_any_other(tmp_path: Path) ->
     assert "microkernel" in repr(kernel.schedule)
 
 
+@pytest.mark.parametrize("kind", ["short", "signed char", "unsigned char", "unsigned short"])
+@pytest.mark.parametrize(
+    "update", ["if (x[i] < m) m = x[i];", "m = x[i] < m ? x[i] : m;", "m = (%s)(m <= x[i] ? m : x[i]);"]
+)
+def test_the_least_of_small_integers_is_a_reduction_although_c_promotes_them(kind: str, update: str) -> None:
+    def op(own: str) -> str:
+        body = f"{own} m = 0; for (int i = 0; i < n; i++) {{ {update.replace('%s', own)} }} y[0] = m;"
+        return poly.from_c(f"void f(int n, {kind} x[n], {own} y[1]) {{ {body} }}").statements[1].op
+
+    assert op(kind) == "min"
+    other = kind.removeprefix("unsigned ") if kind.startswith("unsigned") else "unsigned " + kind.split()[-1]
+    assert op(other) == "=", "an element converted to another type may be the less one only before or behind that"
+
+
 def test_a_float_that_meets_a_double_is_computed_as_one() -> None:
     nest = poly.from_c("void f(float x[2], float s[1]) { x[0] = x[0] * 0.5; s[0] += x[1] * 0.1; }")
     halved, added = nest.statements
