@@ -165,6 +165,30 @@ def test_solves_over_several_blocks_are_right(nest: poly.Function, threads: int)
         check(nest, dependence_schedule(nest, HOST, LARGE, threads), sizes, threads)
 
 
+def test_sums_of_a_few_rows_stay_in_registers() -> None:
+    """A filter's second pass was distributed so that its columns were innermost, with the sums of a row in memory."""
+
+    @poly.nest
+    def filtered(k: poly.f32[5], x: poly.f32[N, M], t: poly.f32[N, M], y: poly.f32[N, M]) -> None:
+        for i in range(N):
+            for j in range(2, M - 2):
+                s = 0.0
+                for p in range(5):
+                    s += k[p] * x[i, j + p - 2]
+                t[i, j] = s
+        for i in range(2, N - 2):
+            for j in range(2, M - 2):
+                s = 0.0
+                for p in range(5):
+                    s += k[p] * t[i + p - 2, j]
+                y[i, j] = s
+
+    schedule = dependence_schedule(filtered, AVX2, LARGE, 1)
+    inner = [band for band in bands(schedule.tree) if not bands(band.body)]
+    assert [band.unroll for band in inner] == [5, 5]
+    check(filtered, dependence_schedule(filtered, HOST, LARGE, 1), {"N": 9, "M": 30, "T": 1})
+
+
 def test_a_small_solve_is_not_blocked() -> None:
     small = solve_rows.with_sizes({"N": 20, "M": 20})
     assert small.with_sizes({}).statements == dependence_schedule(small, HOST, LARGE, 1).nest.statements

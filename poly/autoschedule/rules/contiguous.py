@@ -13,6 +13,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from poly.autoschedule.rules.attempt import applied, attempt
+from poly.autoschedule.rules.lanes import around_short
 from poly.errors import ScheduleError
 from poly.ir.edits import find_loop
 from poly.ir.paths import loops_around, names_around, paths
@@ -26,7 +27,8 @@ def contiguous(schedule: Schedule) -> Schedule:
     """The schedule with loops sunk to the innermost position where that is legal and makes the accesses cheaper.
 
     The loop that gains most is the first. Loops around a microkernel, or with lanes, are left alone: their order suits
-    these already.
+    these already. So are those with statements and loops of a few iterations that may have lanes where they are: sums
+    stay in registers.
     """
     refused: set[str] = set()
     while gains := {name: gain for name, gain in _gains(schedule).items() if name not in refused}:
@@ -40,8 +42,12 @@ def _gains(schedule: Schedule) -> dict[str, int]:
     """What is gained by sinking each loop, where it is positive."""
     every = (band for band in bands(schedule.tree) if not band.vectorize)
     outer = (band for band in every if bands(band.body) and not has_kernel(band))
-    gains = ((band.name, _gain(schedule, band)) for band in outer)
-    return {name: gain for name, gain in gains if gain > 0}
+    gains = {band: gain for band in outer if (gain := _gain(schedule, band)) > 0}
+    return {
+        band.name: gain
+        for band, gain in gains.items()
+        if isinstance(band.body, Band) or around_short(schedule, band) is None
+    }
 
 
 def _gain(schedule: Schedule, band: Band) -> int:

@@ -170,13 +170,16 @@ def _around_short(schedule: Schedule) -> Schedule:
         Y[x] = max(Y[x], X[2*x + s])
     """
     for band in bands(schedule.tree):
-        short = short_loops(schedule.nest, band.body)
-        if not short or band.vectorize or is_short(schedule.nest, band):
-            continue
-        made = attempt(schedule, [Unroll(short), Vectorize(band.name)])
-        if made is not None and _is_near(schedule, band):
-            schedule = made
+        schedule = around_short(schedule, band) or schedule
     return schedule
+
+
+def around_short(schedule: Schedule, band: Band) -> Schedule | None:
+    """The schedule with lanes along one such loop; None if it is none, or has no lanes."""
+    short = short_loops(schedule.nest, band.body)
+    if not short or band.vectorize or is_short(schedule.nest, band) or not _is_near(schedule, band):
+        return None
+    return attempt(schedule, [Unroll(short), Vectorize(band.name)])
 
 
 def short_loops(nest: Nest, body: Node) -> tuple[tuple[str, int], ...] | None:
