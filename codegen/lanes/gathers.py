@@ -1,4 +1,4 @@
-"""Elements looked up by data in loops over lanes: loaded one by one in front of them.
+"""Elements looked up by data, or with gaps between them, in loops over lanes: loaded one by one in front of them.
 
                                                       const f64x8_lanes x_each = {{x[c[j]], x[c[j + 1]], …}};
 for (lane…)                                           for (lane…)
@@ -6,10 +6,12 @@ for (lane…)                                           for (lane…)
 
 gcc 12 has as many elements in a vector as in one of the smallest type, so half a vector of f64 beside indices of i32,
 stores the halves, and waits until it can load the whole. Behind a mask, it takes one lane at a time through memory.
+Of every fourth element it adds up one at a time in memory.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,8 +20,9 @@ from codegen.ir.expr import loads, looked_up
 from codegen.ir.integer import Int, Linear
 from codegen.ir.loop_ir import Node
 from codegen.ir.program import Assign, Program
-from codegen.lanes.simd import declared, printer_of, uses
+from codegen.lanes.simd import Use, declared, printer_of, uses
 from codegen.lanes.vector_calls import Whole
+from codegen.lanes.words import elements_apart
 from codegen.names import c_name, fresh
 from codegen.scalar import StatementPrinter
 from microkernels.dtypes import DType
@@ -27,7 +30,7 @@ from microkernels.dtypes import DType
 
 @dataclass(frozen=True)
 class Gathered:
-    """An element that each lane looks up, and the variable that holds those of all lanes."""
+    """An element that each lane has of its own, and the variable that holds those of all lanes."""
 
     element: Element
     dtype: DType
@@ -53,20 +56,35 @@ class Gathered:
 def gathered(
     body: Node, program: Program, variable: str, dtypes: Sequence[DType], taken: frozenset[str]
 ) -> tuple[Gathered, ...]:
-    """The elements of some types that every iteration of a loop looks up, and none writes."""
+    """The elements of some types that every iteration of a loop looks up or passes others for, and none writes."""
     every = list(uses(body))
     bodies = [program.statements[use.statement].body for use in every]
     written = {assign.target.array for assign in bodies if isinstance(assign, Assign)} | declared(body)
     kinds = {buffer.name: buffer.dtype for buffer in program.buffers}
+    read = _read(every, program)
     found: dict[Element, Gathered] = {}
     for use in every:
         statement = program.statements[use.statement]
         if not isinstance(statement.body, Assign) or use.nested or use.conditional or statement.where is not None:
             continue
         for load in loads(statement.body.expr):
-            looked, element = looked_up(load), printer_of(use, program).at(load)
+            printer = printer_of(use, program)
+            looked, element = looked_up(load), printer.at(load)
             own = variable in element.names and written.isdisjoint(one.array for one in (load, *looked))
-            if looked and own and kinds[load.array] in dtypes and element not in found:
+            apart = bool(looked) or read[load.array] < abs(elements_apart(element, printer, variable) or 0)
+            if apart and own and kinds[load.array] in dtypes and element not in found:
                 names = taken.union(one.name for one in found.values())
                 found[element] = Gathered(element, kinds[load.array], fresh(f"{c_name(load.array)}_each", names))
     return tuple(found.values())
+
+
+def _read(every: Sequence[Use], program: Program) -> Counter[str]:
+    """How many elements of each array an iteration reads: whole vectors are loaded of what has no gaps."""
+    assigns = ((use, program.statements[use.statement].body) for use in every)
+    found = {
+        printer_of(use, program).at(load)
+        for use, assign in assigns
+        if isinstance(assign, Assign)
+        for load in loads(assign.expr)
+    }
+    return Counter(element.array for element in found)

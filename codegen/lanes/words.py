@@ -62,7 +62,7 @@ def word(nodes: Sequence[Node], program: Program, variable: str) -> Word | None:
         if not isinstance(body.expr, Const):
             values.add(placed_assign(Use(run.statement, run.values), body, program).expr)
         read = [printer.at(load) for load in accessed(body.expr)]
-        if any(one.array == target.array or _step(one, printer, variable) not in (0, 1) for one in read):
+        if any(one.array == target.array or elements_apart(one, printer, variable) not in (0, 1) for one in read):
             return None
     [first, *others] = starts
     buffer = next(buffer for buffer in program.buffers if buffer.name == first.array)
@@ -76,7 +76,7 @@ def word(nodes: Sequence[Node], program: Program, variable: str) -> Word | None:
     return Word(tuple(run for _, run in sorted(placed, key=lambda one: one[0])), elements, size)
 
 
-def _step(element: Element, printer: StatementPrinter, variable: str) -> int | None:
+def elements_apart(element: Element, printer: StatementPrinter, variable: str) -> int | None:
     """The elements from one iteration's to the next one's; None if that isn't known."""
     steps = zip(element.indices, strides(printer.buffers[element.array]), strict=True)
     return sum((stride * index.coefficient(variable) for index, stride in steps), Linear()).number

@@ -228,7 +228,10 @@ def unpaid(schedule: Schedule, band: Band) -> str | None:
         return "with its iterations, not exactly one index of each statement grows by one"
     if _spread(nest, moved) or _either_way(nest, moved):
         return None
-    if is_dense(nest, moved) and (race(nest, schedule.tree, band.name) is not None or _pairs(nest, moved)):
+    reduces = race(nest, schedule.tree, band.name) is not None
+    if reduces and (is_dense(nest, moved) or (_floats(nest, moved) and _steps_within(nest, moved, NEAR))):
+        return None
+    if is_dense(nest, moved) and _steps_within(nest, moved, 2):
         return None
     strided = ((first_strided(nest, nest.statement(name), at), name) for name, at in moved.items())
     access, name = next((access, name) for access, name in strided if access is not None)
@@ -255,8 +258,13 @@ def _either_way(nest: Nest, moved: Mapping[str, str]) -> bool:
     return all(access.array in nest.temporaries or lines(nest, access, at) <= 1 for access, at in every)
 
 
-def _pairs(nest: Nest, moved: Mapping[str, str]) -> bool:
-    """Whether each access goes forward by one element or two, as real and imaginary parts do, or stays at one."""
+def _floats(nest: Nest, moved: Mapping[str, str]) -> bool:
+    """Whether each result is a float: compilers may not reorder sums of these, as they do those of integers."""
+    return all(nest.array(nest.statement(name).target.array).dtype.is_float for name in moved)
+
+
+def _steps_within(nest: Nest, moved: Mapping[str, str], most: int) -> bool:
+    """Whether each access goes forward by an element or a few, as real and imaginary parts do, or stays at one."""
     every = ((nest.statement(name), at) for name, at in moved.items())
     steps = (
         step(nest.array(access.array), access, at).number
@@ -264,7 +272,7 @@ def _pairs(nest: Nest, moved: Mapping[str, str]) -> bool:
         for access in accesses(statement)
         if any(at in index.names for index in access.indices)
     )
-    return all(apart in (1, 2) for apart in steps)
+    return all(apart in range(1, most + 1) for apart in steps)
 
 
 def _forward(schedule: Schedule) -> Schedule:
