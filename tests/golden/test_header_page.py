@@ -1,6 +1,7 @@
 """docs/embedding.md from the top to the bottom: its files are written, its commands run, and print what it shows.
 
-The compiler optimises less than the page says: other tests build headers at each level.
+The compiler optimises less than the page says, and the portable kernels alone: other tests build headers at each level
+and for each instruction set.
 """
 
 from __future__ import annotations

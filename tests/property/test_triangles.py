@@ -55,7 +55,7 @@ SUMS_ACROSS = Triangular((50, 131, 131), (FREE, FREE, STRICT), first="zeroed")
 STRIDED = Triangular((70, 70, 50), (LOWER, FREE, FREE), same=True, apart=2)
 
 
-@settings(max_examples=18)
+@settings(max_examples=8)
 @example(SYRK, True, 2)
 @example(COVARIANCE, False, 1)
 @example(TRIANGLE_TIMES_MATRIX, True, 1)
@@ -228,7 +228,7 @@ def two_products(draw: st.DrawFn) -> TwoProducts:
 SYR2K = TwoProducts(97, 97, 65, True, "ikj", "BE", "+", False)
 
 
-@settings(max_examples=12)
+@settings(max_examples=4)
 @example(SYR2K, True, 2)
 @given(two_products(), st.booleans(), st.sampled_from([1, 2]))
 def test_any_sum_of_two_products(products: TwoProducts, known: bool, threads: int) -> None:
@@ -248,7 +248,7 @@ TRMM = InPlace(97, 65, on_left=True, transposed=True, order="ijk")
 ON_THE_RIGHT = InPlace(65, 97, on_left=False, transposed=True, order="ikj", behind=3)
 
 
-@settings(max_examples=15)
+@settings(max_examples=6)
 @example(TRMM, True, 2)
 @example(ON_THE_RIGHT, False, 1)
 @given(in_place(), st.booleans(), st.sampled_from([1, 2]))

@@ -44,9 +44,9 @@ def script(path: Path, command: str) -> None:
 
 
 def quick_poly(path: Path) -> None:
-    """The command `poly`, with which gcc optimises a header's kernels as the flags say: `headers.at_any_level`."""
+    """`poly header`, with the portable kernels alone, optimised as the flags say (`headers.at_any_level`)."""
     unpragma = 'find . -name "*.h" -exec sed -i "s/.O3., //" {} +'
-    script(path, f"""sh -c '"{sys.executable}" -m poly.cli "$@" && {unpragma}' poly "$@\"""")
+    script(path, f"""sh -c '"{sys.executable}" -m poly.cli "$@" --isa portable && {unpragma}' poly "$@\"""")
 
 
 def with_poly(project: Path, folder: Path) -> dict[str, str]:

@@ -254,7 +254,9 @@ void cblas_sgemv(CBLAS_ORDER order, CBLAS_TRANSPOSE trans, int m, int n, float a
 
 
 def test_the_same_bytes(tmp_path: Path) -> None:
-    made = [write_blas(tmp_path / name, ["syrk", "gemv"], prefix="own").read_bytes() for name in ("a.h", "b.h")]
+    made = [
+        write_blas(tmp_path / name, ["gemv"], prefix="own", isas=["portable"]).read_bytes() for name in ("a.h", "b.h")
+    ]
     assert made[0] == made[1]
 
 
@@ -298,8 +300,8 @@ def test_command_refuses(arguments: list[str], message: str, tmp_path: Path) -> 
 def test_the_page_runs(project: Path, tmp_path: Path) -> None:
     program = re.search(r"```c\n(.*?)```", (project / "docs" / "blas.md").read_text(), re.DOTALL)
     assert program
-    blas_header(tmp_path, isas=["portable"], threads="openmp")
-    run(GCC, build(GCC, program[1].split("\n", 1)[1], tmp_path))
+    at_any_level(blas_header(tmp_path, isas=["portable"], threads="openmp"))
+    run(GCC, build(GCC, program[1].split("\n", 1)[1], tmp_path, *quick(GCC)))
 
 
 def test_command_cannot_write(tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ def of_contractions() -> Iterator[Program]:
 
 
 def of_expressions() -> Iterator[Program]:
-    """Each type met by each other type, in each operation, stored as every third type in turn."""
+    """Each type met by each other type, in each operation, stored as every seventh type in turn."""
     loads: list[Expr] = [Load(f"in_{name}", (i,)) for name in C_TYPES]
     operands = [*loads, Const(3), Const(0.5), Index(i), Index(N - i), Index(Affine.of(7)), Load("scalar", ())]
     expressions: list[Expr] = [
@@ -182,7 +182,7 @@ def of_expressions() -> Iterator[Program]:
     ]
     inputs = [Buffer(f"in_{name}", dtype, (N,), "in") for name, dtype in C_TYPES.items()]
     scalar = Buffer("scalar", DTYPES["i32"], (), "scalar")
-    for at, (expression, dtype) in islice(enumerate(product(expressions, C_TYPES.values())), 0, None, 3):
+    for at, (expression, dtype) in islice(enumerate(product(expressions, C_TYPES.values())), 0, None, 7):
         op = ("=", "+", "*", "min", "max")[at // len(C_TYPES) % 5]
         program = single(expression, [*inputs, scalar, Buffer("y", dtype, (N,), "inout")], op)
         yield replace(program, name=f"expression_{at}")

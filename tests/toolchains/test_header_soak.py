@@ -16,7 +16,7 @@ import pytest
 from cffi import FFI
 from classic_nests import arguments
 from header_nests import KINDS
-from headers import GCC, NUMBERS, at_any_level, header, library, need_isa
+from headers import GCC, HERE, NUMBERS, at_any_level, header, library, need_isa, quick
 from hypothesis import HealthCheck, Phase, given, settings
 from random_nests import VALUE_OF_N, nests
 from shared_nests import matmul
@@ -27,7 +27,7 @@ from poly.embed import write_header
 from poly.ir.reference import reference as run_loops
 
 SOAK = int(os.environ.get("POLY_SOAK", "1"))
-HERE = [name for name in NUMBERS if name != "neon"]
+ISA_NAMES = [name for name in NUMBERS if name != "neon"]
 Array = np.ndarray[Any, Any]
 
 
@@ -120,14 +120,14 @@ def reference(nest: poly.Nest, given: list[Any]) -> None:
 
 @cache
 def kinds(folder: Path) -> Functions:
-    path = at_any_level(header(folder, *KINDS, name="kinds", threads="pthreads"))
-    return Functions(*library(path), "kinds")
+    path = at_any_level(header(folder, *KINDS, name="kinds", threads="pthreads", isas=HERE))
+    return Functions(*library(path, GCC, *quick(GCC)), "kinds")
 
 
 @cache
 def product(folder: Path) -> Functions:
     sizes = ({}, {"M": 16, "K": 16, "N": 16}, {"M": 48, "K": 64, "N": 100})
-    return Functions(*library(header(folder, matmul, sizes=sizes), GCC, "-fopenmp"), "matmul")
+    return Functions(*library(header(folder, matmul, sizes=sizes, isas=HERE), GCC, "-fopenmp"), "matmul")
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +135,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("soak")
 
 
-@pytest.mark.parametrize("isa", HERE)
+@pytest.mark.parametrize("isa", ISA_NAMES)
 def test_products(isa: str, folder: Path) -> None:
     """Sizes of its own among them, with gaps and without."""
     need_isa(isa)
@@ -150,7 +150,7 @@ def test_products(isa: str, folder: Path) -> None:
         check(functions, matmul, sizes, int(rng.integers(1, 4)), seed)
 
 
-@pytest.mark.parametrize("isa", HERE)
+@pytest.mark.parametrize("isa", ISA_NAMES)
 @pytest.mark.parametrize("nest", KINDS, ids=lambda nest: nest.name)
 def test_nests_of_every_kind(nest: poly.Nest, isa: str, folder: Path) -> None:
     need_isa(isa)
