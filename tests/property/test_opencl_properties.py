@@ -69,7 +69,7 @@ def test_any_contraction(kind: str, product: Product, dtype: poly.DType, known: 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=4, phases=PHASES)
+@settings(max_examples=3, phases=PHASES)
 @example(POLYNOMIALS, False)
 @example(TRANSPOSED, True)
 @given(scatters(), st.booleans())
@@ -78,7 +78,7 @@ def test_any_scatter(kind: str, scatter: Scatter, known: bool) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=5, phases=PHASES)
+@settings(max_examples=3, phases=PHASES)
 @example(STRIDES, 5, 0, False)
 @given(bodies(), st.integers(0, 9), st.sampled_from([0, 1, 2, 5, 9, 17, 21]), st.booleans())
 def test_any_nest(kind: str, lines: list[str], m: int, n: int, known: bool) -> None:
@@ -159,7 +159,7 @@ def mapping_steps(draw: st.DrawFn, tree: Node) -> Groups | Items:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=6, phases=PHASES)
+@settings(max_examples=4, phases=PHASES)
 @given(nests(), st.data())
 def test_an_accepted_schedule_computes_the_same(kind: str, nest: poly.Nest, data: st.DataObject) -> None:
     """Among its steps are mappings to groups and items; what is refused stays away."""

@@ -55,7 +55,7 @@ def climb(
 def test_every_tile_edge_and_address_space(isa: DeviceISA, dtype: DType) -> None:
     done = climb(isa, dtype, "gemm", "spaces", "pack", "gemv", "scatter", maybe_optimised=True)
     assert done.returncode == 0, f"exit {done.returncode}\n{done.stderr[-3000:]}"
-    assert int(done.stdout) > 2000
+    assert int(done.stdout) > 1500
 
 
 @pytest.mark.parametrize(("isa", "dtype"), [(OPENCL512, f32), (OPENCL128, f64)], ids=["opencl512-f32", "opencl128-f64"])
