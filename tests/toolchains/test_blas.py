@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from blas_library import Blas, Layout, Trans, close, matrix, op, scaled, vector
+from headers import HERE
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -29,7 +30,7 @@ layouts = pytest.mark.parametrize("layout", LAYOUTS)
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Blas:
-    return Blas(tmp_path_factory.mktemp("blas"))
+    return Blas(tmp_path_factory.mktemp("blas"), isas=HERE)
 
 
 @pytest.fixture(params=[name for name, isa in ISAS.items() if isa.runs_here()])

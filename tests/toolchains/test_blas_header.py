@@ -60,7 +60,7 @@ WRONG = [
 
 @pytest.fixture(scope="module")
 def blas(tmp_path_factory: pytest.TempPathFactory) -> Blas:
-    return Blas(tmp_path_factory.mktemp("blas"))
+    return Blas(tmp_path_factory.mktemp("blas"), isas=HERE)
 
 
 def call(blas: Blas, letter: str, name: str, told: list[Any]) -> bytes:

@@ -48,7 +48,7 @@ assert {name for level in LEVELS for name in level.calls} == set(ROUTINES)
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("testers")
-    blas_header(folder)
+    blas_header(folder, isas=HERE)
     return blas_with(LIBRARY, folder)
 
 
