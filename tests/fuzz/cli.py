@@ -56,7 +56,8 @@ def command(
         test = shrink(found, seed, 0.0 if no_reduce else REDUCING)
         click.echo(test if number else f"{HEAD}\n\n{test}")
     for name, found in total.found.items():
-        click.echo(f"fault: {name}, {found.times} times, first in case {found.case}: {found.failure}"[:400], err=True)
+        where = f"first in case {found.case} of seed {seed}"
+        click.echo(f"fault: {name}, {found.times} times, {where}: {found.failure}"[:400], err=True)
     parts = ", ".join(f"{what} {seconds:.0f}" for what, seconds in total.seconds.most_common())
     click.echo(f"seconds of processors: {parts}", err=True)
     click.echo(total.line())
