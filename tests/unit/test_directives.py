@@ -4,7 +4,7 @@ import poly
 from codegen.directives import CHOSEN, COPIED
 from poly import f64
 
-N = poly.sizes("N")
+M, N = poly.sizes("M N")
 
 
 @poly.nest
@@ -28,16 +28,13 @@ def test_lanes_that_choose_twice_by_one_condition_stay_without_branches() -> Non
 
 
 @poly.nest
-def horner(c: f64[N], x: f64[N], y: f64[N]):
-    for i in range(N):
-        s = 0.0
-        for k in range(N):
-            s = s * x[i] + c[k]
-        y[i] = s
+def largest(x: f64[M], y: f64[N], most: f64[M]):
+    for i in range(M):
+        for j in range(N):
+            most[i] = max(most[i], x[i] * y[j])
 
 
 def test_a_register_tile_is_filled_and_copied_by_vectors() -> None:
-    source = poly.compile(horner, target="c:avx2", records=False).source
+    source = poly.compile(largest, target="c:avx2", threads=1, records=False).source
     assert COPIED in source and COPIED not in poly.compile(sum_above, records=False).source
-    assert "store_whole_f64x4(&s[0], &s_lanes.all);" in source
-    assert "for (int64_t i = 4*i_tile; i < 4*i_tile + 4; i += 1)" in source
+    assert "store_whole_f64x4(&most[4*i_tile], &most_lanes.all);" in source

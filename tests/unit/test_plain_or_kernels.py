@@ -72,12 +72,12 @@ def test_a_search_starts_at_plain_loops_and_knows_the_microkernels(name: str, is
 
 
 @poly.nest
-def small_products(A: f32[1000, 4, 4], B: f32[1000, 4, 4], C: f32[1000, 4, 4]):
+def small_products(A: f32[1000, 4, 20], B: f32[1000, 20, 6], C: f32[1000, 4, 6]):
     for b in range(1000):
         for i in range(4):
-            for j in range(4):
+            for j in range(6):
                 s = f32(0)
-                for k in range(4):
+                for k in range(20):
                     s += A[b, i, k] * B[b, k, j]
                 C[b, i, j] = s
 
