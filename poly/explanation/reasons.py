@@ -12,6 +12,7 @@ from functools import partial
 from math import prod
 from typing import Literal
 
+from poly.analysis.dependences import Dependence
 from poly.analysis.legality import Witness, is_written_out, lane_conflict, race, witness
 from poly.analysis.roles import roles
 from poly.analysis.together import apart
@@ -151,14 +152,7 @@ class _Asked:
             return self._around(band, inner)
         if is_short(nest, band):
             return Reason(name, VECTORISED, "work", f"it has {extent(nest, band)} iterations, and lanes pay from {FEW}")
-        carried = lane_conflict(nest, tree, name)
-        if carried is not None:
-            found = witness(carried)
-            return Reason(name, VECTORISED, "dependence", str(found), found)
-        strided = unpaid(self.made, band)
-        if strided is not None:
-            return Reason(name, VECTORISED, "strides", strided)
-        return self._by_the_model(name, VECTORISED, lambda: self.made.vectorize(name))
+        return self._unless(lane_conflict(nest, tree, name), band)
 
     def _around(self, band: Band, inner: list[str]) -> Reason:
         """Why a loop around others has no lanes, which would go through these together."""
@@ -170,14 +164,17 @@ class _Asked:
         if own is not None:
             text = f"it has inner loops, {', '.join(inner)}, and each of its iterations its own of {own}"
             return Reason(name, VECTORISED, "another loop", text)
-        carried = race(nest, tree, name)
+        return self._unless(race(nest, tree, name), band)
+
+    def _unless(self, carried: Dependence | None, band: Band) -> Reason:
+        """Why a loop that could have lanes, unless it carries a dependence, has none."""
         if carried is not None:
             found = witness(carried)
-            return Reason(name, VECTORISED, "dependence", str(found), found)
+            return Reason(band.name, VECTORISED, "dependence", str(found), found)
         strided = unpaid(self.made, band)
         if strided is not None:
-            return Reason(name, VECTORISED, "strides", strided)
-        return self._by_the_model(name, VECTORISED, lambda: self.made.vectorize(name))
+            return Reason(band.name, VECTORISED, "strides", strided)
+        return self._by_the_model(band.name, VECTORISED, lambda: self.made.vectorize(band.name))
 
     def of_statements(self) -> Iterator[Reason]:
         """The reasons of the statements that no microkernel computes."""

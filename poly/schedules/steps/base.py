@@ -9,10 +9,13 @@ from itertools import repeat
 from types import UnionType
 from typing import Any, ClassVar, Literal, Protocol, Union, cast, get_args, get_origin, get_type_hints
 
+from codegen.names import fresh
 from microkernels.errors import plain, shown
 from poly.errors import ScheduleError
+from poly.ir.edits import sequence
+from poly.ir.instances import coordinate
 from poly.ir.nest import Nest, Statement
-from poly.ir.tree import Micro, Node, bands, walk
+from poly.ir.tree import Band, Leaf, Micro, Node, bands, parts, statements, walk
 from poly.schedules.steps.formulas import Formula
 
 MOST = 2**31 - 1
@@ -47,20 +50,48 @@ def call_text(step: Step) -> str:
     return f"{step.name}({', '.join(texts)})"
 
 
+def statement_named(step: str, nest: Nest, name: str) -> Statement:
+    """The statement of this name.
+
+    Raises:
+        ScheduleError: says which statement a step does not find, and what there is.
+    """
+    known = {statement.name: statement for statement in nest.statements}
+    if name not in known:
+        raise ScheduleError(f"{step}: there is no statement {plain(name)}. Statements: {', '.join(known)}.")
+    return known[name]
+
+
 def statement_over(step: str, nest: Nest, name: str, iterator: str) -> Statement:
     """The statement of this name, which has this iterator.
 
     Raises:
         ScheduleError: says which of them a step does not find, and what there is.
     """
-    known = {statement.name: statement for statement in nest.statements}
-    if name not in known:
-        raise ScheduleError(f"{step}: there is no statement {plain(name)}. Statements: {', '.join(known)}.")
-    found = known[name]
+    found = statement_named(step, nest, name)
     if iterator not in found.iterators:
         names = ", ".join(found.iterators)
         raise ScheduleError(f"{step}: {found.name} has no iterator {plain(iterator)}. Iterators: {names}.")
     return found
+
+
+def loops_over(made: Statement, taken: frozenset[str] = frozenset()) -> Node:
+    """A statement in loops over its iterators, whose names are not taken."""
+    node: Node = Leaf(made.name)
+    for at, name in reversed([*enumerate(made.iterators)]):
+        node = Band(fresh(name, taken), ((made.name, coordinate(made.domain, at)),), node)
+    return node
+
+
+def part_with(tree: Node, statement: str) -> Node:
+    """The part of the outermost sequence that runs a statement."""
+    return next(part for part in parts(tree) if statement in statements(part))
+
+
+def with_beside(tree: Node, statement: str, before: Node, *behind: Node) -> Node:
+    """The tree with loops before and behind the part of the outermost sequence that runs a statement."""
+    part = part_with(tree, statement)
+    return sequence([one for other in parts(tree) for one in ((before, part, *behind) if other is part else (other,))])
 
 
 def check_names(step: Step) -> None:

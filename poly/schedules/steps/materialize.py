@@ -25,13 +25,13 @@ from microkernels.errors import plain, shown
 from poly.analysis.values import ValueFlow
 from poly.errors import ScheduleError
 from poly.ir.coordinates import linear
-from poly.ir.edits import rename_repeats, sequence
+from poly.ir.edits import rename_repeats
 from poly.ir.instances import coordinate, loop_values
 from poly.ir.lookups import index_reads
 from poly.ir.nest import Array, Nest, Statement
-from poly.ir.tree import Band, Leaf, Node, bands, parts, statements
+from poly.ir.tree import Leaf, Node, bands
 from poly.ir.tree import walk as nodes
-from poly.schedules.steps.base import Arguments
+from poly.schedules.steps.base import Arguments, loops_over, statement_named, with_beside
 from poly.schedules.steps.formulas import Formula
 
 
@@ -68,28 +68,20 @@ class Materialize:
             ScheduleError: no such statement or part of its expression, one that has no type or bounds of its own, or
                 that has another value before; a name that is taken, or a microkernel that runs the statement.
         """
-        found = self._statement(nest)
+        found = statement_named(self.name, nest, self.statement)
         if any(load.array == self.local and nest.array(load.array).kind == "local" for load in loads(found.expr)):
             return nest, tree
         value = self._checked(nest, tree, found)
         written = rename_repeats(nest.tree)
         made, filling = self._filled(nest, found, value)
         taken = frozenset((*(band.name for one in (written, tree) for band in bands(one)), *nest.open_or_fixed))
-        loops = _loops(filling, taken)
-        made = replace(made, tree=_before(written, found.name, loops), opened=nest.structure)
+        loops = loops_over(filling, taken)
+        made = replace(made, tree=with_beside(written, found.name, loops), opened=nest.structure)
         self._check_values(nest, made, filling.name, value)
-        return made, _before(tree, found.name, loops)
+        return made, with_beside(tree, found.name, loops)
 
     def _refused(self, reason: str, remedy: str) -> ScheduleError:
         return ScheduleError(f"{self.name}({plain(self.statement)}, {plain(self.value)}): {reason}. Remedy: {remedy}.")
-
-    def _statement(self, nest: Nest) -> Statement:
-        known = {statement.name: statement for statement in nest.statements}
-        if self.statement not in known:
-            raise ScheduleError(
-                f"{self.name}: there is no statement {plain(self.statement)}. Statements: {', '.join(known)}."
-            )
-        return known[self.statement]
 
     def _checked(self, nest: Nest, tree: Node, found: Statement) -> Expr:
         """The part of the statement's expression."""
@@ -170,18 +162,3 @@ def _iterators(found: Statement, value: Expr) -> tuple[str, ...]:
 
 def _same(one: str, other: str) -> bool:
     return "".join(one.split()) == "".join(other.split())
-
-
-def _before(tree: Node, statement: str, filling: Node) -> Node:
-    """The tree with loops before the part of the outermost sequence that runs a statement."""
-    return sequence(
-        [one for part in parts(tree) for one in ((filling, part) if statement in statements(part) else (part,))]
-    )
-
-
-def _loops(made: Statement, taken: frozenset[str]) -> Node:
-    """A statement in loops over its iterators, whose names are not taken."""
-    node: Node = Leaf(made.name)
-    for at, name in reversed([*enumerate(made.iterators)]):
-        node = Band(fresh(name, taken), ((made.name, coordinate(made.domain, at)),), node)
-    return node

@@ -23,12 +23,11 @@ from microkernels.errors import plain
 from poly.analysis.values import ValueFlow
 from poly.errors import ScheduleError
 from poly.ir.edits import rename_repeats, sequence
-from poly.ir.instances import coordinate
 from poly.ir.nest import Array, Nest, Statement
 from poly.ir.sets import set_space
 from poly.ir.strides import accesses
-from poly.ir.tree import Band, Leaf, Node, bands
-from poly.schedules.steps.base import check_integer, kernel_on
+from poly.ir.tree import Node, bands
+from poly.schedules.steps.base import check_integer, kernel_on, loops_over
 from poly.schedules.steps.in_local import InLocal, accesses_array
 
 
@@ -65,7 +64,7 @@ class ReorderStorage(InLocal):
         taken = frozenset((*(band.name for one in (written, tree) for band in bands(one)), *nest.open_or_fixed))
         first, last = self._copies(nest, array, taken)
         made = replace(nest, arrays=(*nest.arrays, private), statements=(*first, *statements, *last))
-        around = [[_loops(s) for s in copies] for copies in (first, last)]
+        around = [[loops_over(s) for s in copies] for copies in (first, last)]
         trees = [sequence([*around[0], one, *around[1]]) for one in (written, tree)]
         return replace(made, tree=trees[0], opened=nest.structure), trees[1]
 
@@ -124,11 +123,3 @@ class ReorderStorage(InLocal):
             )
             made.append([] if points.is_empty() else [copy])
         return made[0], made[1]
-
-
-def _loops(copy: Statement) -> Node:
-    """A statement in loops over its iterators."""
-    node: Node = Leaf(copy.name)
-    for at, name in reversed([*enumerate(copy.iterators)]):
-        node = Band(name, ((copy.name, coordinate(copy.domain, at)),), node)
-    return node

@@ -21,14 +21,21 @@ from codegen.ir.expr import Const, Load, loads
 from codegen.ir.integer import Affine, floor_quotient
 from codegen.names import fresh
 from poly.errors import ScheduleError
-from poly.ir.edits import rename_repeats, sequence
-from poly.ir.instances import coordinate
+from poly.ir.edits import rename_repeats
 from poly.ir.lookups import index_reads
 from poly.ir.nest import Array, Nest, Statement
 from poly.ir.paths import times
 from poly.ir.strides import accesses
-from poly.ir.tree import Band, Leaf, Node, bands, parts, statements
-from poly.schedules.steps.base import Arguments, check_integer, kernel_on, statement_over
+from poly.ir.tree import Node, bands, statements
+from poly.schedules.steps.base import (
+    Arguments,
+    check_integer,
+    kernel_on,
+    loops_over,
+    part_with,
+    statement_over,
+    with_beside,
+)
 
 
 @dataclass(frozen=True)
@@ -76,7 +83,8 @@ class RFactor:
         changed = replace(nest, arrays=(*nest.arrays, own))
         around = _around(changed, sums, array.name, (written, tree))
         every = (around[0], *(sums if s is found else s for s in nest.statements), around[1])
-        trees = [_with(one, self.statement, around) for one in (written, tree)]
+        loops = [*map(loops_over, around)]
+        trees = [with_beside(one, self.statement, *loops) for one in (written, tree)]
         return replace(changed, statements=every, tree=trees[0], opened=nest.structure), trees[1]
 
     def _checked(self, nest: Nest) -> Statement:
@@ -99,7 +107,7 @@ class RFactor:
         """Refuse a sum of which another statement in the loops around it reads, writes or adds to what was added."""
         array, sums = found.target.array, found.relation(found.target).intersect_params(nest.context)
         for one in (nest.tree, tree):
-            inside, order = {*statements(_part(one, found.name))} - {found.name}, None
+            inside, order = {*statements(part_with(one, found.name))} - {found.name}, None
             for other in (s for s in nest.statements if s.name in inside):
                 for load in (load for load in accesses(other) if load.array == array):
                     order = order or times(nest, one)
@@ -112,11 +120,6 @@ class RFactor:
 
     def _refused(self, reason: str, remedy: str) -> ScheduleError:
         return ScheduleError(f"{self.name}({self.statement}, {self.iterator}={self.size}): {reason}. Remedy: {remedy}.")
-
-
-def _part(tree: Node, statement: str) -> Node:
-    """The part of the outermost sequence that runs a statement."""
-    return next(part for part in parts(tree) if statement in statements(part))
 
 
 def _around(nest: Nest, sums: Statement, array: str, trees: Iterable[Node]) -> tuple[Statement, Statement]:
@@ -140,18 +143,3 @@ def _around(nest: Nest, sums: Statement, array: str, trees: Iterable[Node]) -> t
             make(own, "=", zero, "", f"{own} = 0") if is_first else make(whole, "+", own, "", f"{whole} += {own}")
         )
     return made[0], made[1]
-
-
-def _with(tree: Node, statement: str, around: tuple[Statement, Statement]) -> Node:
-    """The tree with the two statements, in loops of their own, before and behind the part that runs the sum."""
-    before, behind = map(_loops, around)
-    part = _part(tree, statement)
-    return sequence([one for other in parts(tree) for one in ((before, part, behind) if other is part else (other,))])
-
-
-def _loops(made: Statement) -> Node:
-    """A statement in loops over its iterators."""
-    node: Node = Leaf(made.name)
-    for at, name in reversed([*enumerate(made.iterators)]):
-        node = Band(name, ((made.name, coordinate(made.domain, at)),), node)
-    return node
